@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helpers for tests of repairs: the note of an order, a job that parks, and an order with a crash
-// right before or after its commit.
+// Helpers for tests of repairs: the note of an order, jobs that park, an order with a crash right
+// before or after its commit, and stories that are told with a crash at each commit in turn.
 
 #pragma once
 
@@ -22,6 +22,13 @@ inline JobScript stuck(const bool& mended) {
             return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
           },
       .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+// Fails at step 3, and each of its undos fails for good.
+inline JobScript stuck_everywhere() {
+  return {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
 }
 
 inline std::string joined(const Result<std::vector<std::string>>& lines) {
@@ -62,6 +69,32 @@ inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash cr
   REQUIRE(done->size() == before + (crash == Crash::kAfter ? 1 : 0));
   if (crash == Crash::kBefore)
     REQUIRE(engine.executor().operate().order(id, verb, kNote).to_string() == "OK");
+}
+
+// Crashes the machine right before or right after the commit of this number, counted from 1.
+struct CrashAtCommit {
+  Crash crash = Crash::kBefore;
+  std::size_t number = 1;
+
+  // The count begins now.
+  void arm(EngineWorld& engine) const {
+    const std::size_t commit = engine.faults().commits() + number;
+    crash == Crash::kBefore ? engine.faults().crash_before(commit, FaultStore::AfterCrash::kFail)
+                            : engine.faults().crash_after(commit, FaultStore::AfterCrash::kFail);
+  }
+};
+
+// Tells a story with a crash at each of its commits in turn, first before it and then after it. The
+// story says whether the machine has crashed. If not, it had fewer commits, and was the last.
+inline void crash_at_each_commit(const std::function<bool(const CrashAtCommit&)>& story) {
+  for (const Crash crash : {Crash::kBefore, Crash::kAfter}) {
+    bool has_crashed = true;
+    for (CrashAtCommit at{crash}; has_crashed; ++at.number) {
+      INFO("the machine crashes " << (crash == Crash::kBefore ? "before" : "after") << " commit "
+                                  << at.number);
+      has_crashed = story(at);
+    }
+  }
 }
 
 }  // namespace pv2::testing

@@ -103,9 +103,7 @@ void spawn_who_commits(Around& around) {
 /// Adds a child "d" of "h", whose failure is reported and which is parked in its undo.
 void spawn_who_parks(Around& around) {
   around.spawn_more = [](JobRun& run) { run.ctx.spawn(Job(run.world, "d"), Around::kReported()); };
-  around.engine.world.scripts["d"] = {
-      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
-      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+  around.engine.world.scripts["d"] = stuck_everywhere();
 }
 
 }  // namespace
@@ -355,9 +353,7 @@ TEST_CASE("a part that is being repaired when a bypass stops the domain around i
                     if (run.step != 5) return usual();
                     return run.ctx.signal("go") == nullptr ? Say::wait() : Say::fail("beyond");
                   }};
-  scripts["e"] = {
-      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
-      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+  scripts["e"] = stuck_everywhere();
   Heard repaired;
   around.orders = [&]() -> std::optional<Outcome> {
     const ProcedureId failed = within ? around.child(7) : around.child(5);

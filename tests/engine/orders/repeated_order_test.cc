@@ -86,13 +86,22 @@ class InterruptedReads final : public WrappedStore {
   bool fails = false;
 };
 
-// Fails at step 3; every undo fails for good. So each skip_step is followed by another parking.
-JobScript stuck_everywhere() {
-  return {
-      .steps = 4,
-      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
-      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); },
-      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+// Each undo parks, so after each skip_step it parks again.
+JobScript parks_at_each_undo() {
+  JobScript script = stuck_everywhere();
+  script.steps = 4;
+  script.locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  return script;
+}
+
+// A job of that kind, which is parked at its first undo.
+ProcedureId open_with_parked(EngineWorld& engine) {
+  engine.world.scripts["a"] = parks_at_each_undo();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  return id;
 }
 
 std::size_t orders_in(EngineWorld& engine, ProcedureId id) {
@@ -107,11 +116,7 @@ TEST_CASE("a repeated order is not carried out again, and says so") {
   const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  REQUIRE(engine.describe(id).parked);
+  const ProcedureId id = open_with_parked(engine);
   REQUIRE(text_of(order_once(engine, id, verb)) == "OK");
   engine.run();
   const std::string before = states(engine);
@@ -138,59 +143,55 @@ TEST_CASE("a repeated order is not carried out again, and says so") {
 TEST_CASE("crashed at every commit, orders that are repeated under their nonces are done once") {
   // Three parked undos are skipped, each under its own nonce: a fourth skip would find nothing, and
   // a skip that is done twice takes the place of the next one.
-  for (const bool before : {true, false}) {
-    bool crashed = true;
-    for (std::size_t at = 1; crashed; ++at) {
-      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
-      EngineWorld engine;
-      engine.world.scripts["a"] = stuck_everywhere();
+  crash_at_each_commit([](const CrashAtCommit& at) {
+    EngineWorld engine;
+    engine.world.scripts["a"] = parks_at_each_undo();
+    engine.open();
+    at.arm(engine);
+    bool crashed = false;
+    const auto restart_after_crash = [&] {
+      if (!engine.faults().crashed()) return;
+      crashed = true;
       engine.open();
-      before ? engine.faults().crash_before(at, FaultStore::AfterCrash::kFail)
-             : engine.faults().crash_after(at, FaultStore::AfterCrash::kFail);
-      crashed = false;
-      const auto restart_after_crash = [&] {
-        if (!engine.faults().crashed()) return;
-        crashed = true;
-        engine.open();
-        engine.run();
-      };
-      ProcedureId id;
-      const SubmitOptions options{.nonce = Nonce{1, 1}};
-      auto submitted = engine.executor().submit(Job(engine.world, "a"), options);
+      engine.run();
+    };
+    ProcedureId id;
+    const SubmitOptions options{.nonce = Nonce{1, 1}};
+    auto submitted = engine.executor().submit(Job(engine.world, "a"), options);
+    engine.run();
+    restart_after_crash();
+    if (!submitted.ok()) submitted = engine.executor().submit(Job(engine.world, "a"), options);
+    REQUIRE(submitted.status().to_string() == "OK");
+    id = submitted->id;
+    engine.run();
+    restart_after_crash();
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+      const Nonce nonce{7, number};
+      Result<Ordered> answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
       engine.run();
       restart_after_crash();
-      if (!submitted.ok()) submitted = engine.executor().submit(Job(engine.world, "a"), options);
-      REQUIRE(submitted.status().to_string() == "OK");
-      id = submitted->id;
+      if (!answer.ok()) answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
+      REQUIRE(answer.status().to_string() == "OK");
       engine.run();
       restart_after_crash();
-      for (std::uint64_t number = 1; number <= 3; ++number) {
-        const Nonce nonce{7, number};
-        Result<Ordered> answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
-        engine.run();
-        restart_after_crash();
-        if (!answer.ok()) answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
-        REQUIRE(answer.status().to_string() == "OK");
-        engine.run();
-        restart_after_crash();
-        // The caller did not get the answer, and asks again.
-        REQUIRE(text_of(order_once(engine, id, RepairVerb::kSkipStep, nonce)) == "replayed");
-        REQUIRE(orders_in(engine, id) == number);
-      }
-      engine.run();
-      restart_after_crash();
-      CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-      const auto audit = engine.executor().operate().audit(id);
-      REQUIRE(audit->size() == 3);
-      for (std::size_t i = 0; i < 3; ++i) CHECK((*audit)[i].step == 3 - i);
+      // The caller did not get the answer, and asks again.
+      REQUIRE(text_of(order_once(engine, id, RepairVerb::kSkipStep, nonce)) == "replayed");
+      REQUIRE(orders_in(engine, id) == number);
     }
-  }
+    engine.run();
+    restart_after_crash();
+    CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+    const auto audit = engine.executor().operate().audit(id);
+    REQUIRE(audit->size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK((*audit)[i].step == 3 - i);
+    return crashed;
+  });
 }
 
 TEST_CASE("another order under the same nonce is refused, and the refusal names both") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.steps = 3, .children = {"a"}};
-  engine.world.scripts["a"] = stuck_everywhere();
+  engine.world.scripts["a"] = parks_at_each_undo();
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
@@ -220,7 +221,7 @@ TEST_CASE("another order under the same nonce is refused, and the refusal names 
 
 TEST_CASE("an order that was carried out is known while another one under its nonce looks for it") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
+  engine.world.scripts["a"] = parks_at_each_undo();
   ExecutorOptions options = engine.options();
   auto interrupted = std::make_unique<InterruptedReads>(memory(engine.disk, engine.store_options));
   InterruptedReads& store = *interrupted;
@@ -243,7 +244,7 @@ TEST_CASE("an order that was carried out is known while another one under its no
 
 TEST_CASE("a copy whose order cannot be looked for is not told that its nonce names another one") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
+  engine.world.scripts["a"] = parks_at_each_undo();
   ExecutorOptions options = engine.options();
   auto interrupted = std::make_unique<InterruptedReads>(memory(engine.disk, engine.store_options));
   InterruptedReads& store = *interrupted;
@@ -272,11 +273,7 @@ TEST_CASE("a copy whose order cannot be looked for is not told that its nonce na
 
 TEST_CASE("a copy of an order that is not durable yet waits for its answer") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  REQUIRE(engine.describe(id).parked);
+  const ProcedureId id = open_with_parked(engine);
   engine.faults().hold_commit(engine.faults().commits() + 1);
   std::array<Heard, 3> heard;
   Heard other;
@@ -326,10 +323,7 @@ TEST_CASE("copies of a bypass that waits for a step get its answer, and not more
 
 TEST_CASE("a copy that is withdrawn is not answered and makes room, and its order goes on") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
+  const ProcedureId id = open_with_parked(engine);
   engine.faults().hold_commit(engine.faults().commits() + 1);
   const OperatorConsole console = engine.executor().operate();
   std::vector<Heard> heard(OrderNonces::kCopiesMax + 4);
@@ -397,11 +391,7 @@ TEST_CASE("a bypass that a crash cut off while it waited is carried out when it 
 
 TEST_CASE("copies that threads give at the same time are carried out once") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  REQUIRE(engine.describe(id).parked);
+  const ProcedureId id = open_with_parked(engine);
   engine.close();
   auto executor = open_with_threads(engine, nullptr);
 
@@ -537,10 +527,7 @@ TEST_CASE("of an abort that was durable between an end and its acknowledgement n
 
 TEST_CASE("while a result is being acknowledged, its orders count as forgotten") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
+  const ProcedureId id = open_with_parked(engine);
   const auto verb = GENERATE(RepairVerb::kBypass, RepairVerb::kFailAndRollBack);
   if (verb == RepairVerb::kBypass) REQUIRE(text_of(order_once(engine, id, verb)) == "OK");
   if (verb != RepairVerb::kBypass) {
@@ -568,9 +555,7 @@ TEST_CASE("orders of a tree are deleted after its result, so a crash between mak
     CAPTURE(at);
     EngineWorld engine;
     engine.store_options.limits = {.batch_operations = 16, .batch_bytes = 64 << 10};
-    engine.world.scripts["a"] = {
-        .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
-        .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+    engine.world.scripts["a"] = stuck_everywhere();
     engine.open();
     const ProcedureId id = engine.submit("a");
     engine.run();
@@ -607,7 +592,7 @@ TEST_CASE("orders about a member are deleted after the result of its root") {
     EngineWorld engine;
     engine.store_options.limits = {.batch_operations = 16, .batch_bytes = 64 << 10};
     engine.world.scripts["p"] = {.steps = 3, .children = {"a"}};
-    engine.world.scripts["a"] = stuck_everywhere();
+    engine.world.scripts["a"] = parks_at_each_undo();
     engine.open();
     const ProcedureId root = engine.submit("p");
     engine.run();
@@ -643,7 +628,7 @@ TEST_CASE("a member that an order named finds the order when its tree has ended"
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"a"}};
-  engine.world.scripts["a"] = stuck_everywhere();
+  engine.world.scripts["a"] = parks_at_each_undo();
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
@@ -665,10 +650,7 @@ TEST_CASE("a member that an order named finds the order when its tree has ended"
 
 TEST_CASE("of a tree that is forgotten nothing tells whether an order was carried out") {
   EngineWorld engine;
-  engine.world.scripts["a"] = stuck_everywhere();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
+  const ProcedureId id = open_with_parked(engine);
   REQUIRE(text_of(order_once(engine, id, RepairVerb::kBypass)) == "OK");
   engine.run();
   REQUIRE(engine.executor().acknowledge(id).ok());

@@ -93,44 +93,40 @@ TEST_CASE("a tree that is being undone is bypassed when the undo step under way 
 }
 
 TEST_CASE("crashed anywhere, an order that waits for an undo step is carried out whole or not") {
-  for (const bool before : {true, false}) {
-    bool crashed = true;
-    for (std::size_t at = 1; crashed; ++at) {
-      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
-      Loop loop;
-      EngineWorld& engine = loop.engine;
-      std::vector<std::unique_ptr<Heard>> answers;
-      loop.orders = [&] {
-        answers.push_back(std::make_unique<Heard>());
-        loop.bypass(engine.executor().inspect().list().front().id, *answers.back());
-      };
-      engine.open();
-      before ? engine.faults().crash_before(at, FaultStore::AfterCrash::kFail)
-             : engine.faults().crash_after(at, FaultStore::AfterCrash::kFail);
-      const SubmitOptions options{.nonce = Nonce{1, 1}};
-      (void)engine.executor().submit(Job(engine.world, "p"), options);
-      engine.run();
-      crashed = !engine.executor().health().ok();
-      const bool was_durable =
-          !answers.empty() && answers.front()->has_value() && answers.front()->value().ok();
-      engine.open();
-      if (crashed && was_durable) CHECK(engine.executor().inspect().live_procedures() == 0);
-      const std::size_t begun = engine.world.journal.count("begins");
-      const ProcedureId root = engine.submit("p", options);
-      engine.run();
-      CHECK(engine.executor().inspect().live_procedures() == 0);
-      if (was_durable) CHECK(engine.world.journal.count("begins") == begun);
-      const ProcedureResult result = engine.result(root);
-      CHECK(result.state == ProcedureState::kRolledBack);
-      const auto audit = engine.executor().operate().audit(root);
-      REQUIRE(audit.status().to_string() == "OK");
-      CHECK(audit->size() == (result.bypassed ? 1 : 0));
-      if (result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 0);
-      // The record of that undo was durable, and the order was not: the tree is undone.
-      if (!result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 1);
-      if (!crashed) CHECK(result.bypassed);
-    }
-  }
+  crash_at_each_commit([](const CrashAtCommit& at) {
+    Loop loop;
+    EngineWorld& engine = loop.engine;
+    std::vector<std::unique_ptr<Heard>> answers;
+    loop.orders = [&] {
+      answers.push_back(std::make_unique<Heard>());
+      loop.bypass(engine.executor().inspect().list().front().id, *answers.back());
+    };
+    engine.open();
+    at.arm(engine);
+    const SubmitOptions options{.nonce = Nonce{1, 1}};
+    (void)engine.executor().submit(Job(engine.world, "p"), options);
+    engine.run();
+    const bool crashed = !engine.executor().health().ok();
+    const bool was_durable =
+        !answers.empty() && answers.front()->has_value() && answers.front()->value().ok();
+    engine.open();
+    if (crashed && was_durable) CHECK(engine.executor().inspect().live_procedures() == 0);
+    const std::size_t begun = engine.world.journal.count("begins");
+    const ProcedureId root = engine.submit("p", options);
+    engine.run();
+    CHECK(engine.executor().inspect().live_procedures() == 0);
+    if (was_durable) CHECK(engine.world.journal.count("begins") == begun);
+    const ProcedureResult result = engine.result(root);
+    CHECK(result.state == ProcedureState::kRolledBack);
+    const auto audit = engine.executor().operate().audit(root);
+    REQUIRE(audit.status().to_string() == "OK");
+    CHECK(audit->size() == (result.bypassed ? 1 : 0));
+    if (result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 0);
+    // The record of that undo was durable, and the order was not: the tree is undone.
+    if (!result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 1);
+    if (!crashed) CHECK(result.bypassed);
+    return crashed;
+  });
 }
 
 TEST_CASE(
@@ -457,37 +453,32 @@ TEST_CASE("a tree with a member out of attempts is bypassed at once when none of
 }
 
 TEST_CASE("crashed anywhere, an order that waits for a step that goes forward is whole or not") {
-  for (const bool before : {true, false}) {
-    bool crashed = true;
-    for (std::size_t at = 1; crashed; ++at) {
-      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
-      Crowd crowd;
-      EngineWorld& engine = crowd.engine;
-      crowd.orders = [&] { crowd.bypass(crowd.root); };
-      crowd.open_and_submit();
-      const std::size_t commit = engine.faults().commits() + at;
-      before ? engine.faults().crash_before(commit, FaultStore::AfterCrash::kFail)
-             : engine.faults().crash_after(commit, FaultStore::AfterCrash::kFail);
+  crash_at_each_commit([](const CrashAtCommit& at) {
+    Crowd crowd;
+    EngineWorld& engine = crowd.engine;
+    crowd.orders = [&] { crowd.bypass(crowd.root); };
+    crowd.open_and_submit();
+    at.arm(engine);
+    crowd.go();
+    const bool crashed = !engine.executor().health().ok();
+    const bool was_durable = crowd.heard && crowd.heard->ok();
+    CHECK((crashed || was_durable));
+    crowd.orders = {};
+    if (crashed) engine.open();
+    engine.run();
+    const bool has_ended = engine.executor().wait(crowd.root, 0ms).ok();
+    CHECK((has_ended || !was_durable));
+    if (!has_ended) {  // nothing of the order is left, and the tree goes forward
+      REQUIRE(engine.describe(crowd.gives_up()).parked);
       crowd.go();
-      crashed = !engine.executor().health().ok();
-      const bool was_durable = crowd.heard && crowd.heard->ok();
-      CHECK((crashed || was_durable));
-      crowd.orders = {};
-      if (crashed) engine.open();
+      CHECK(engine.world.journal.count("do child.3") == 1);
+      REQUIRE(engine.executor().operate().bypass(crowd.root, kNote).to_string() == "OK");
       engine.run();
-      const bool has_ended = engine.executor().wait(crowd.root, 0ms).ok();
-      CHECK((has_ended || !was_durable));
-      if (!has_ended) {  // nothing of the order is left, and the tree goes forward
-        REQUIRE(engine.describe(crowd.gives_up()).parked);
-        crowd.go();
-        CHECK(engine.world.journal.count("do child.3") == 1);
-        REQUIRE(engine.executor().operate().bypass(crowd.root, kNote).to_string() == "OK");
-        engine.run();
-      }
-      CHECK(engine.result(crowd.root).bypassed);
-      CHECK(engine.executor().operate().audit(crowd.root)->size() == 1);
     }
-  }
+    CHECK(engine.result(crowd.root).bypassed);
+    CHECK(engine.executor().operate().audit(crowd.root)->size() == 1);
+    return crashed;
+  });
 }
 
 TEST_CASE(
