@@ -3,12 +3,10 @@
 // One damaged position stops its own queue, which says so, and nothing else: not the other queues
 // of its server, not the changes of the peer, not the recovery of a server.
 
-#include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/enable_peer.h>
 #include <pv2/procedures/update_peer_config.h>
 
-#include "cluster/replication/replication_world.h"
-#include "replication/queue_files.h"
+#include "cluster/replication/unshipped_rows.h"
 
 namespace pv2::testing::damaged_position_test {
 namespace {
@@ -17,21 +15,12 @@ using namespace pv2::testing::replication_world;  // NOLINT: of the test
 using namespace std::chrono_literals;
 
 /// The queue of a dead server, whose position is damaged.
-struct DamagedQueue {
-  TwoClusters world;
-  ClusterWorld& source = world.source;
-  const cluster::QueueFiles queues{source.files, source.layout};
-  Rows rows;
-  ServerName dead;
+struct DamagedQueue : UnshippedRows {
   std::string bytes;  ///< Of the position.
 
   DamagedQueue() {
-    world.add_peer();
-    REQUIRE(source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
-    rows = world.put_many(30);
-    dead = source.servers().front();
     damage();
-    REQUIRE(world.lose_first_server() == dead);
+    lose_server();
     source.run_for(10s);
   }
   void damage() {
@@ -78,9 +67,7 @@ TEST_CASE("a damaged position stops its queue, which says so, and no other one")
   for (const char* row : {"a", "m", "z"}) CHECK(there.contains(row));
 
   story.mend();
-  story.world.run_until_shipped();
-  CHECK(story.world.rows_of(story.world.target) == story.rows);
-  CHECK(story.source.disorder().empty());
+  story.check_shipped();
 }
 
 TEST_CASE("changes of a peer end while one of its positions is damaged") {
@@ -97,8 +84,7 @@ TEST_CASE("changes of a peer end while one of its positions is damaged") {
   story.source.run_for(30s);
   story.check_problems("");
   run(EnablePeer(ports_elsewhere(), kPeer));
-  story.world.run_until_shipped();
-  CHECK(story.world.rows_of(story.world.target) == story.rows);
+  story.check_shipped();
 }
 
 TEST_CASE("a position that is damaged while its queue is shipped stops it before the next record") {

@@ -5,14 +5,12 @@
 // perhaps by another server, which has nothing to ship by its position. When that server gets the
 // first queue as well, it has to go back to the first position.
 
-#include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/enable_peer.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "cluster/replication/replication_world.h"
-#include "replication/queue_files.h"
+#include "cluster/replication/unshipped_rows.h"
 
 namespace pv2::testing::late_queue_test {
 namespace {
@@ -20,23 +18,13 @@ namespace {
 using namespace pv2::testing::replication_world;  // NOLINT: of the test
 using namespace std::chrono_literals;
 
-/// The peer is disabled, so nothing is shipped meanwhile.
-struct TwoQueues {
-  TwoClusters world;
-  ClusterWorld& source = world.source;
-  const cluster::QueueFiles queues{source.files, source.layout};
-  Rows rows;
-  ServerName dead;
+struct TwoQueues : UnshippedRows {
   cluster::LogPosition first_position;
   cluster::LogPosition end;  ///< Of the dead server's log.
   ServerName first;          ///< Who has claimed the first queue.
   ServerName second;         ///< Who has claimed the late one.
 
   TwoQueues() {
-    world.add_peer();
-    REQUIRE(source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
-    rows = world.put_many(30);
-    dead = source.servers().front();
     for (const auto& peer : source.status_of(dead).peers) {
       for (const auto& queue : peer.queues) {
         first_position = {queue.log, queue.offset};
@@ -44,7 +32,7 @@ struct TwoQueues {
       }
     }
     REQUIRE(first_position < end);
-    REQUIRE(world.lose_first_server() == dead);
+    lose_server();
     first = holder_besides({});
     // The master chooses one of the servers; sooner or later another one.
     for (int i = 4; i < 10 && second.empty(); ++i) {
@@ -97,9 +85,7 @@ TEST_CASE("a server that gets a queue which it has at a later position goes back
   story.source.run_for(10s);
   CHECK(story.in_memory() == std::vector{story.first_position});
   REQUIRE(story.source.run(EnablePeer(ports_elsewhere(), kPeer)).status.ok());
-  story.world.run_until_shipped();
-  CHECK(story.world.rows_of(story.world.target) == story.rows);
-  CHECK(story.source.disorder().empty());
+  story.check_shipped();
 }
 
 TEST_CASE("the recovery of a server ends when one of two positions of a queue is damaged") {
