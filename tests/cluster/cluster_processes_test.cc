@@ -3,44 +3,26 @@
 // A program that starts itself again as the processes of a cluster: what it may pass to
 // run_as_cluster_process(), and that a child which is not reached by it starts nothing.
 
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 #include <string>
 
-#include "support/catch.h"
+#include "support/program_run.h"
 #include "support/temporary_directory.h"
 
 namespace pv2::testing::cluster_processes_test {
 namespace {
 
-struct Run {
-  int code = -1;
-  std::string output;
-};
-
-/// Runs cluster_program; its children print to the same output.
-Run run(const std::string& told, const std::string& arguments = {}) {
+/// Runs cluster_program.
+ProgramRun run(const std::string& told, const std::string& arguments = {}) {
   const TemporaryDirectory directory;
-  const std::string command = "PV2_TEST_ARGUMENTS=" + told + " PV2_TEST_ROOT='" +
-                              directory.path("cluster") + "' " + PV2_CLUSTER_PROGRAM + " " +
-                              arguments + " 2>&1";
-  Run run;
-  std::FILE* const pipe = ::popen(command.c_str(), "r");  // NOLINT: the program is ours
-  REQUIRE(pipe != nullptr);
-  std::array<char, 256> line{};
-  while (std::fgets(line.data(), line.size(), pipe) != nullptr) run.output += line.data();
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) run.code = WEXITSTATUS(status);
-  return run;
+  return run_program("PV2_TEST_ARGUMENTS=" + told + " PV2_TEST_ROOT='" + directory.path("cluster") +
+                     "' " + PV2_CLUSTER_PROGRAM + " " + arguments);
 }
 
 }  // namespace
 
 TEST_CASE("a process of a cluster may look for its arguments with the program's name or without") {
   for (const std::string told : {"whole", "rest"}) {
-    const Run cluster = run(told);
+    const ProgramRun cluster = run(told);
     INFO(told << ": " << cluster.output);
     CHECK(cluster.code == 0);
     CHECK_THAT(cluster.output, ContainsSubstring("runs\n"));
@@ -49,7 +31,7 @@ TEST_CASE("a process of a cluster may look for its arguments with the program's 
 
 TEST_CASE("a child that does not become its process ends, and starts no process") {
   for (const std::string told : {"nothing", "uncalled"}) {
-    const Run cluster = run(told);
+    const ProgramRun cluster = run(told);
     INFO(told << ": " << cluster.output);
     CHECK(cluster.code == 1);
     CHECK_THAT(cluster.output, ContainsSubstring("did not start"));
@@ -61,7 +43,7 @@ TEST_CASE("a process of a cluster with wrong arguments ends with an error") {
   for (const std::string arguments :
        {"--as-master", "--as-master /x", "--as-region-server /x rs1", "--as-master /x 3000 more"}) {
     for (const char* const told : {"whole", "rest"}) {
-      const Run process = run(told, arguments);
+      const ProgramRun process = run(told, arguments);
       INFO(told << ": " << arguments << ": " << process.output);
       CHECK(process.code == 2);
       CHECK_THAT(process.output, ContainsSubstring("with other arguments than"));
