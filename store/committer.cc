@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Committer: see the header for the picture. The interesting lines are those about waking: a wake
-// of a sleeping thread costs as much as a tenth of a sync, so commit() signals only a thread that
-// sleeps, once, and outside the lock.
+// Committer: see the header for the picture. The interesting lines are those about waking: a thread
+// is signalled only if it sleeps, once, and outside the lock.
 
 #include "committer.h"
 
@@ -50,14 +49,17 @@ CommitAnswer Committer::commit(CommitRequest& request) {
     }
     stamp(request, last_sequence_, queued_too_large_);
     queue_.push_back(request);
-    wake = std::exchange(sleeping_, false);
+    wake = claim_sleeper();
   }
   if (wake) wake_.notify_one();
   return CommitAnswer::kQueued;
 }
 
-CommitAnswer Committer::commit_all(CommitList& requests) {
-  bool wake = false;
+CommitAnswer Committer::commit_all(CommitList& requests) { return enqueue(requests, Wake::kYes); }
+CommitAnswer Committer::queue_all(CommitList& requests) { return enqueue(requests, Wake::kNo); }
+
+CommitAnswer Committer::enqueue(CommitList& requests, Wake wake) {
+  bool claimed = false;
   {
     MutexLock lock(queue_mutex_);
     if (state_ != State::kOpen) {
@@ -71,10 +73,42 @@ CommitAnswer Committer::commit_all(CommitList& requests) {
     last_sequence_ = last;
     queued_too_large_ = too_large;
     queue_.splice_back(std::move(requests));
-    wake = std::exchange(sleeping_, false);
+    claimed = wake == Wake::kYes && claim_sleeper();
+  }
+  if (claimed) wake_.notify_one();
+  return CommitAnswer::kQueued;
+}
+
+// Whether the caller has to signal the thread. While another one writes there is no need: it looks
+// at the queue when it has written.
+bool Committer::claim_sleeper() { return !lent_ && std::exchange(sleeping_, false); }
+
+void Committer::wake_writer() {
+  bool wake = false;
+  {
+    MutexLock lock(queue_mutex_);
+    wake = !queue_.empty() && claim_sleeper();
   }
   if (wake) wake_.notify_one();
-  return CommitAnswer::kQueued;
+}
+
+// The thread sleeps on while this one writes.
+bool Committer::write_queued() {
+  CommitList taken;
+  {
+    MutexLock lock(queue_mutex_);
+    if (!sleeping_ || lent_ || queue_.empty() || state_ != State::kOpen) return false;
+    lent_ = true;
+    look_at_sizes_ = queued_too_large_;
+    taken = std::move(queue_);
+  }
+  write_and_publish(std::move(taken));
+  MutexLock lock(queue_mutex_);
+  lent_ = false;
+  const bool is_needed = (!queue_.empty() && claim_sleeper()) || state_ != State::kOpen;
+  // Under the mutex: a thread that waits in close() for this one may then destroy the committer.
+  if (is_needed) wake_.notify_one();
+  return true;
 }
 
 // The size is checked here, where the request is in the processor's cache, and not when it is
@@ -104,7 +138,7 @@ void Committer::run() {
 
 CommitList Committer::wait_for_requests() {
   MutexLock lock(queue_mutex_);
-  while (queue_.empty() && state_ == State::kOpen) {
+  while (lent_ || (queue_.empty() && state_ == State::kOpen)) {
     sleeping_ = true;
     wake_.wait(queue_mutex_);
   }

@@ -7,6 +7,14 @@
 //
 //     commit() --stamp--> queue --take all--> cut into units --write--> sink
 //
+// The one that writes is the committer's thread, or, while that sleeps, a thread that has nothing
+// else to do (write_queued()). To wake a thread costs as much as a fifth of a sync, so a thread
+// that would only sleep until its request is durable writes it itself.
+//
+// The invariant: whenever a request is queued, the committer's thread is awake or was signalled, or
+// another thread is in write_queued(), or a thread that has called queue_all() has called neither
+// write_queued() nor wake_writer() yet. So no request is forgotten.
+//
 // How it fails: the first write that fails ends writing for good. That unit and everything after it
 // goes to the sink, in order, with the first failure.
 
@@ -61,6 +69,11 @@ class Committer {
   CommitAnswer commit(CommitRequest& request) PV2_EXCLUDES(queue_mutex_);
   CommitAnswer commit_all(CommitList& requests) PV2_EXCLUDES(queue_mutex_);
 
+  /// As ProcedureStore says.
+  CommitAnswer queue_all(CommitList& requests) PV2_EXCLUDES(queue_mutex_);
+  bool write_queued() PV2_EXCLUDES(queue_mutex_);
+  void wake_writer() PV2_EXCLUDES(queue_mutex_);
+
   /// Writes at most the first `requests_max` queued requests. Returns false if nothing was queued,
   /// or if the committer has its own thread.
   bool pump(std::size_t requests_max = SIZE_MAX) PV2_EXCLUDES(queue_mutex_);
@@ -73,7 +86,10 @@ class Committer {
 
  private:
   enum class State { kOpen, kDraining, kClosed };
+  enum class Wake { kYes, kNo };
 
+  CommitAnswer enqueue(CommitList& requests, Wake wake) PV2_EXCLUDES(queue_mutex_);
+  [[nodiscard]] bool claim_sleeper() PV2_REQUIRES(queue_mutex_);
   void refuse(CommitRequest& request) const;
   void stamp(CommitRequest& request, CommitSequence& last, bool& too_large) const noexcept;
   [[nodiscard]] Status too_large(const CommitRequest& request) const;
@@ -93,12 +109,13 @@ class Committer {
   CondVar closed_;  // for the second and later callers of close()
   CommitList queue_ PV2_GUARDED_BY(queue_mutex_);
   CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
-  bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;
+  bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< The thread does, and was not signalled.
+  bool lent_ PV2_GUARDED_BY(queue_mutex_) = false;      ///< A thread in write_queued() writes.
   State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
   bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< A request ever was.
 
   std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
-  // Owned by the writer: the thread, or the caller of pump().
+  // Owned by the writer: the thread, or the caller of pump() or write_queued().
   Status started_;  // constant
   Status failure_;
   bool look_at_sizes_ = false;

@@ -29,6 +29,13 @@ CommitAnswer LevelDbProcedureStore::commit_all(CommitList& requests) {
   return impl_->committer().commit_all(requests);
 }
 
+CommitAnswer LevelDbProcedureStore::queue_all(CommitList& requests) {
+  return impl_->committer().queue_all(requests);
+}
+
+bool LevelDbProcedureStore::write_queued() { return impl_->committer().write_queued(); }
+void LevelDbProcedureStore::wake_writer() { impl_->committer().wake_writer(); }
+
 Result<std::optional<std::string>> LevelDbProcedureStore::get(Space space, std::string_view key) {
   return impl_->get(space, key);
 }

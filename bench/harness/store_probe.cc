@@ -46,13 +46,13 @@ CommitAnswer StoreProbe::commit(CommitRequest& request) {
   return answer;
 }
 
-CommitAnswer StoreProbe::commit_all(CommitList& requests) {
+CommitAnswer StoreProbe::hand_on(CommitList& requests, Verb verb) {
   MutexLock lock(order_mutex_);
   double bytes = 0;
   requests.for_each([&bytes](const CommitRequest& request) { bytes += record_bytes(request); });
   traffic_.record_bytes += bytes;
   order_.push_back({requests.size(), BenchClock::now()});
-  const CommitAnswer answer = store_->commit_all(requests);
+  const CommitAnswer answer = (*store_.*verb)(requests);
   if (answer == CommitAnswer::kDurable) order_.pop_back();
   return answer;
 }

@@ -62,7 +62,14 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   [[nodiscard]] std::string name() const override { return store_->name(); }
   Status recover_lease(CommitSink& sink) override;
   CommitAnswer commit(CommitRequest& request) override PV2_EXCLUDES(order_mutex_);
-  CommitAnswer commit_all(CommitList& requests) override PV2_EXCLUDES(order_mutex_);
+  CommitAnswer commit_all(CommitList& requests) override {
+    return hand_on(requests, &ProcedureStore::commit_all);
+  }
+  CommitAnswer queue_all(CommitList& requests) override {
+    return hand_on(requests, &ProcedureStore::queue_all);
+  }
+  bool write_queued() override { return store_->write_queued(); }
+  void wake_writer() override { store_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return store_->get(space, key);
   }
@@ -81,6 +88,8 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
     BenchClock::time_point at;
   };
 
+  using Verb = CommitAnswer (ProcedureStore::*)(CommitList&);
+  CommitAnswer hand_on(CommitList& requests, Verb verb) PV2_EXCLUDES(order_mutex_);
   void on_committed(CommitList finished) noexcept override;
   void take_times(std::size_t requests) PV2_EXCLUDES(order_mutex_);
   void copy(const CommitList& finished) PV2_EXCLUDES(recording_mutex_);

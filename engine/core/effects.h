@@ -41,6 +41,9 @@ struct Effects {
   std::vector<std::pair<LogLevel, std::string>> log_lines;
   /// Another timer has become the earliest.
   bool timers_moved = false;
+  /// The thread that performs the effects has nothing to do until `commits` are durable, and calls
+  /// ProcedureStore::write_queued() next.
+  bool caller_writes = false;
 
   Effects();
   ~Effects();

@@ -97,9 +97,10 @@ CommitList Publisher::act_on(Effects& effects) {
     });
   }
   CommitList durable = std::move(effects.durable);
-  if (!effects.commits.empty() &&
-      core_.store.commit_all(effects.commits) == CommitAnswer::kDurable) {
-    durable.splice_back(std::move(effects.commits));
+  if (!effects.commits.empty()) {
+    const CommitAnswer answer = effects.caller_writes ? core_.store.queue_all(effects.commits)
+                                                      : core_.store.commit_all(effects.commits);
+    if (answer == CommitAnswer::kDurable) durable.splice_back(std::move(effects.commits));
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);

@@ -25,10 +25,12 @@ inline Status on_engine_thread(std::string_view verb) {
           "asynchronous form");
 }
 
-/// Blocks until the answer is there. If the store has no thread of its own, does its work here.
+/// Blocks until the answer is there. This thread does the work of the store's own thread, if there
+/// is none or it sleeps.
 template <class T>
 T await(EngineCore& core, Latch<T>& latch) {
-  while (core.store.pump() && !latch.has_value.load(std::memory_order_acquire)) {
+  const auto is_answered = [&] { return latch.has_value.load(std::memory_order_acquire); };
+  while ((core.store.pump() || core.store.write_queued()) && !is_answered()) {
   }
   latch.wait();
   return *std::move(latch.value);
@@ -39,7 +41,7 @@ template <class T, class Begin>
 T block(EngineCore& core, std::string_view verb, Begin begin) {
   if (EngineThread::belongs_to(&core)) return on_engine_thread(verb);
   const auto latch = std::make_shared<Latch<T>>();
-  begin(Reply<T>{[latch](T answer) { latch->set(std::move(answer)); }, ReplyOn::kHere});
+  begin(Reply<T>{[latch](T answer) { latch->set(std::move(answer)); }, ReplyOn::kWaitingCaller});
   return await(core, *latch);
 }
 

@@ -14,6 +14,9 @@ namespace pv2 {
 enum class ReplyOn : std::uint8_t {
   kPool,  ///< A thread of the pool. For the host's code, which may take long.
   kHere,  ///< The thread that knows the answer. For engine code (a latch).
+  /// As kHere, and the caller only waits for the answer: it makes its request durable itself, if
+  /// the store's own thread sleeps (Effects::caller_writes).
+  kWaitingCaller,
 };
 
 /// Owned by one thread at a time. Without `tell` no caller waits for an answer.

@@ -121,6 +121,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
   auto message = abort_message(std::move(options));
   const AuditEntry audit = entry != nullptr ? *entry : entry_of(id, *message);
   Effects effects;
+  effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;
   std::optional<Status> answer;
   {
     StateLock lock(core_);
@@ -191,6 +192,7 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
 
 void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
   Effects effects;
+  effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {
     effects.reply(std::move(reply),
                   Status(StatusCode::kInvalidArgument,

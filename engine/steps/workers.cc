@@ -30,6 +30,9 @@ namespace {
 
 // How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
 constexpr std::chrono::milliseconds kPatience{1000};
+// The worker may write so many records itself. With more in flight it is better that worker and
+// committer work at the same time, each on a part. Measured with a sync of 85 us.
+constexpr std::size_t kFewRecords = 24;
 
 // The scheduler granted its locks to a queued procedure: fills the record that makes the grant
 // durable.
@@ -120,10 +123,14 @@ void Workers::work(std::size_t index, Work work) {
   const EngineThread mark(&core_);
   Random random = core_.random_of_life(index);
   Worker me = worker(index, random, work);
+  me.may_write = work == Work::kAny;
   Polled polled;
   for (;;) {
     if (poll(me, std::chrono::milliseconds(0), polled)) {
+      if (std::exchange(me.has_queued, false)) core_.store.wake_writer();
       take_and_run(polled, me);
+    } else if (std::exchange(me.has_queued, false) && core_.store.write_queued()) {
+      // Its records are durable and published: perhaps there is work again.
     } else if (idle(me, polled)) {
       continue;
     } else {
@@ -217,7 +224,7 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   return {take_and_run(polled, host), true};
 }
 
-std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
+std::size_t Workers::take_and_run(Polled& polled, Worker& worker) {
   Effects effects;
   Taken taken;
   take(polled, taken, effects);
@@ -226,7 +233,7 @@ std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
 }
 
 // Returns the number of steps that have begun.
-std::size_t Workers::run(Taken& taken, const Worker& worker) {
+std::size_t Workers::run(Taken& taken, Worker& worker) {
   worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
@@ -245,8 +252,22 @@ std::size_t Workers::run(Taken& taken, const Worker& worker) {
     ++steps;
     ended = run_step(*next.job, worker);
   }
-  hand_over(worker.run->take_finished());
+  hand_over_at_end(worker);
   return steps;
+}
+
+// Few records the worker writes itself, if it then has no other work. A reserved worker does not:
+// work of the top classes may come while it writes.
+void Workers::hand_over_at_end(Worker& worker) {
+  FinishedSteps finished = worker.run->take_finished();
+  const bool are_few = finished.with_record.size() <= kFewRecords;
+  if (!worker.may_write || !are_few) return hand_over(std::move(finished));
+  if (core_.store.queue_all(finished.with_record) == CommitAnswer::kDurable) {
+    publisher_.publish(std::move(finished.with_record));
+  } else {
+    worker.has_queued = true;
+  }
+  publisher_.publish(std::move(finished.without_record));
 }
 
 void Workers::let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work) {

@@ -2,7 +2,9 @@
 //
 // Workers: the threads that run steps. A worker polls a run of procedures, takes them under the
 // state mutex, runs their steps without any lock, and hands all their records to the store at once.
-// It never waits for the store. When the store answers "durable at once" (Noop), the worker
+// It does not wait for the store while there is work. When there is none, it writes its records
+// itself instead of waking the store's thread and sleeping, and publishes them: with few procedures
+// in flight a step wakes no thread. When the store answers "durable at once" (Noop), the worker
 // publishes too.
 //
 // A step that takes long delays no other procedure while a worker is idle: idle workers take the
@@ -84,6 +86,8 @@ class Workers {
     Work work = Work::kAny;  ///< kTop: a reserved worker.
     /// ProcedureScheduler::lifts() when the worker last looked through all runs.
     std::uint64_t looked_through = 0;
+    bool may_write = false;   ///< It may write what it has queued in the store.
+    bool has_queued = false;  ///< It has queued records, and woken nobody to write them.
   };
   [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) noexcept {
     return {&core_.runs[index], core_.running.of(index), random, work};
@@ -110,9 +114,10 @@ class Workers {
   bool look_through_runs(Worker& worker);
   void cease_to_be_idle(const Worker& worker);
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
-  std::size_t take_and_run(Polled& polled, const Worker& worker);
+  std::size_t take_and_run(Polled& polled, Worker& worker);
   void take(Polled& polled, Taken& taken, Effects& effects);
-  std::size_t run(Taken& taken, const Worker& worker);
+  std::size_t run(Taken& taken, Worker& worker);
+  void hand_over_at_end(Worker& worker);
   void let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work);
   /// Takes procedures that have not begun out of a run: all of them, or those that may not begin
   /// any more. Returns whether there were any.

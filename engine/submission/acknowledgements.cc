@@ -56,6 +56,7 @@ Result<std::vector<std::string>> find_audits(ProcedureStore& store, ProcedureId 
 
 void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
   Effects effects;
+  effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;
   std::unique_ptr<AcknowledgeCommit> commit;
   Rows rows;
   {

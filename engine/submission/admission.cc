@@ -31,6 +31,7 @@ std::string words(const Nonce& nonce) {
 void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
                        SubmitOptions options, Submitter submitter) {
   Effects effects;
+  effects.caller_writes = submitter.reply.on == ReplyOn::kWaitingCaller;
   auto commit =
       reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
   if (commit) effects.commits.push_back(*commit.release());

@@ -32,6 +32,7 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
     for (Waiter& waiter : crowd->waiters) {
       switch (waiter.reply.on) {
         case ReplyOn::kHere:
+        case ReplyOn::kWaitingCaller:
           waiter.reply.tell(crowd->result);
           break;
         case ReplyOn::kPool:

@@ -35,6 +35,9 @@ class WrappedStore : public ProcedureStore {
   bool pump() override { return inner_->pump(); }
   void close() noexcept override { inner_->close(); }
 
+ protected:
+  [[nodiscard]] ProcedureStore& inner() const noexcept { return *inner_; }
+
  private:
   std::unique_ptr<ProcedureStore> inner_;
 };

@@ -29,8 +29,9 @@ enum class CommitAnswer {
              ///< OK, or after close() kStopping.
 };
 
-/// Receives finished requests. Called by one thread at a time, never under a lock of the store. It
-/// may call commit() again, which only queues.
+/// Receives finished requests. Called by one thread at a time, which is one of the store's or one
+/// in pump() or write_queued(); never under a lock of the store. It may call commit() again, which
+/// only queues.
 class CommitSink {
  public:
   virtual ~CommitSink() = default;
@@ -82,6 +83,19 @@ class ProcedureStore {
   /// list; either all requests are kQueued, or all are kDurable (and then stay in `requests`).
   virtual CommitAnswer commit_all(CommitList& requests) = 0;
 
+  /// Like commit_all(), but wakes nobody. The caller calls write_queued() or wake_writer() soon, on
+  /// the same thread, and neither blocks nor runs code of the host before that. For a thread that
+  /// would only sleep until these requests are durable. A store may answer as commit_all() does.
+  virtual CommitAnswer queue_all(CommitList& requests) { return commit_all(requests); }
+
+  /// Makes what is queued durable on the calling thread and calls the sink, if the store's own
+  /// thread sleeps and no other thread is in here: one write and one sync. Returns whether it did.
+  /// If not, the store sees to what is queued. Thread-safe; not called by the sink.
+  virtual bool write_queued() { return false; }
+
+  /// The store sees to what is queued. Thread-safe; does not block.
+  virtual void wake_writer() {}
+
   /// The value of a row as of the last durable commit; nullopt when there is none. Thread-safe. May
   /// read the disk.
   virtual Result<std::optional<std::string>> get(Space space, std::string_view key) = 0;
@@ -99,7 +113,7 @@ class ProcedureStore {
 
   /// For a store without a thread of its own (tests, simulations): makes what is queued durable on
   /// the calling thread and calls the sink. Returns whether it did anything. A store with a
-  /// committer thread returns false.
+  /// committer thread returns false (see write_queued()).
   virtual bool pump() { return false; }
 
   /// Drains what is queued, then gives up ownership. The sink is not called any more once close()

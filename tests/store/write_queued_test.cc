@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// queue_all(), write_queued() and wake_writer() of the stores that have a thread: a thread without
+// other work writes its own requests. No request is forgotten, whoever writes, and two threads
+// never write at once.
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <latch>
+#include <thread>
+
+#include "store_fixture.h"
+#include "support/catch.h"
+
+namespace pv2::testing::write_queued_test {
+namespace {
+
+void on_every_store_with_a_thread(const std::function<void(const StorePlace&)>& body) {
+  for (const StorePlace& place : {memory_place(MemoryStoreOptions::Mode::kThread),
+                                  leveldb_place(LevelDbOptions::Committer::kThread),
+                                  leveldb_place(LevelDbOptions::Committer::kThread, SmallLog{})}) {
+    INFO("store: " << place.kind);
+    body(place);
+  }
+}
+
+void fill(Request& request, int number) {
+  request.number = number;
+  request.batch.clear();
+  request.batch.put(Space::kHost, std::to_string(number), "value");
+}
+
+CommitAnswer queue(ProcedureStore& store, Request& request) {
+  CommitList list;
+  list.push_back(request);
+  return store.queue_all(list);
+}
+
+// Commits with write_queued() until a call of it has written, as the store's thread may be awake at
+// first. Returns how many requests it took.
+int write_until_written(ProcedureStore& store, RecordingSink& sink, std::deque<Request>& requests) {
+  for (int number = 1;; ++number) {
+    fill(requests.emplace_back(), number);
+    REQUIRE(queue(store, requests.back()) == CommitAnswer::kQueued);
+    const bool written = store.write_queued();
+    sink.wait_for(requests.size(), store);
+    if (written) return number;
+  }
+}
+
+TEST_CASE("a thread writes what it has queued, and the sink is called on that thread") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    RecordingSink sink;
+    std::thread::id last_writer;
+    sink.then = [&](Request&) { last_writer = std::this_thread::get_id(); };
+    const auto store = place.open(kTestLimits);
+    REQUIRE(store->recover_lease(sink).ok());
+    std::deque<Request> requests;
+
+    const int count = write_until_written(*store, sink, requests);
+
+    CHECK(last_writer == std::this_thread::get_id());
+    CHECK(sink.answers().back().sequence.value == static_cast<std::uint64_t>(count));
+    CHECK(store->get(Space::kHost, std::to_string(count)).value().has_value());
+    CHECK_FALSE(store->write_queued());  // nothing is queued
+    store->close();
+  });
+}
+
+TEST_CASE("the store writes what was queued when it is told to, or when it is closed") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    RecordingSink sink;
+    const auto store = place.open(kTestLimits);
+    REQUIRE(store->recover_lease(sink).ok());
+    std::deque<Request> requests;
+    write_until_written(*store, sink, requests);  // its thread sleeps
+
+    fill(requests.emplace_back(), 1'000);
+    REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
+    store->wake_writer();
+    sink.wait_for(requests.size(), *store);
+    store->wake_writer();  // nothing is queued
+
+    fill(requests.emplace_back(), 1'001);
+    REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
+    store->close();
+
+    REQUIRE(sink.answers().size() == requests.size());
+    REQUIRE(sink.answers().back().status.ok());
+    CommitList late;
+    late.push_back(requests.back());
+    REQUIRE(store->queue_all(late) == CommitAnswer::kDurable);
+    REQUIRE(requests.back().status.code() == StatusCode::kStopping);
+    REQUIRE_FALSE(store->write_queued());
+  });
+}
+
+// A thread that is in the sink, from write_queued(), until it is released.
+struct HeldWriter {
+  RecordingSink sink;
+  std::unique_ptr<ProcedureStore> store;
+  std::deque<Request> requests;
+  std::latch inside{1};
+  std::latch release{1};
+  std::thread thread;
+
+  explicit HeldWriter(const StorePlace& place) : store(place.open(kTestLimits)) {
+    sink.then = [this](Request& request) {
+      if (request.number != 0) return;
+      inside.count_down();
+      release.wait();
+    };
+    REQUIRE(store->recover_lease(sink).ok());
+    write_until_written(*store, sink, requests);
+    fill(requests.emplace_back(), 0);
+    thread = std::thread([this] {
+      queue(*store, requests.back());
+      wrote = store->write_queued();
+    });
+    inside.wait();
+  }
+  std::atomic<bool> wrote = false;
+};
+
+TEST_CASE("what others commit while a thread writes is written when it has written") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    HeldWriter held(place);
+    std::deque<Request> others(3);
+    for (int i = 0; i < 3; ++i) fill(others[static_cast<std::size_t>(i)], 2'000 + i);
+
+    held.store->commit(others[0]);
+    queue(*held.store, others[1]);
+    CHECK_FALSE(held.store->write_queued());  // another thread writes
+    queue(*held.store, others[2]);
+    held.store->wake_writer();
+    const std::size_t before = held.sink.answers().size();
+    held.release.count_down();
+    held.thread.join();
+    const auto answers = held.sink.wait_for(held.requests.size() + others.size(), *held.store);
+
+    CHECK(held.wrote);
+    CHECK(before + 4 == answers.size());  // nothing came back while the sink was held
+    for (std::size_t i = 0; i < answers.size(); ++i) REQUIRE(answers[i].sequence.value == i + 1);
+    held.store->close();
+  });
+}
+
+TEST_CASE("a store that is closed while a thread writes returns everything before close returns") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    HeldWriter held(place);
+    Request other;
+    fill(other, 3'000);
+    held.store->commit(other);
+    std::size_t at_close = 0;
+    std::thread closer([&] {
+      held.store->close();
+      at_close = held.sink.answers().size();
+    });
+    held.release.count_down();
+    closer.join();
+    held.thread.join();
+
+    REQUIRE(at_close == held.requests.size() + 1);
+    REQUIRE(other.status.ok());
+  });
+}
+
+TEST_CASE("requests of threads that write and threads that do not come back once, in stamp order") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    RecordingSink sink;
+    std::atomic<int> inside = 0;
+    std::atomic<bool> two_at_once = false;
+    sink.then = [&](Request&) {
+      if (inside.fetch_add(1) != 0) two_at_once = true;
+      inside.fetch_sub(1);
+    };
+    const auto store = place.open(kTestLimits);
+    REQUIRE(store->recover_lease(sink).ok());
+    std::deque<Request> requests(800);
+    std::vector<std::thread> threads;
+    for (std::size_t thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (std::size_t i = thread; i < requests.size(); i += 4) {
+          fill(requests[i], static_cast<int>(i));
+          switch ((i / 4 + thread) % 3) {
+            case 0:
+              store->commit(requests[i]);
+              break;
+            case 1:
+              queue(*store, requests[i]);
+              store->wake_writer();
+              break;
+            default:
+              queue(*store, requests[i]);
+              store->write_queued();
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const auto answers = sink.wait_for(requests.size(), *store);
+
+    REQUIRE(answers.size() == requests.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) REQUIRE(answers[i].sequence.value == i + 1);
+    REQUIRE_FALSE(two_at_once);
+    store->close();
+    REQUIRE(sink.answers().size() == requests.size());
+  });
+}
+
+}  // namespace
+}  // namespace pv2::testing::write_queued_test
