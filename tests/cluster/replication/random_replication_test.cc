@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A random story of two clusters: clients write, and meanwhile servers and masters of both die,
-// regions move, are split and merged, and the peer is disabled and enabled. Logs are short, so that
-// queues cross many of them. When everything has become quiet, the copy has to equal the source.
+// regions move, are split and merged, and the peer is disabled and enabled. Servers of the source
+// stop and go on, perhaps after they were taken for dead; and dead ones have made their queue once
+// more. Logs are short, so that queues cross many of them. When everything has become quiet, the
+// copy has to equal the source.
 
 #include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/enable_peer.h>
@@ -10,19 +12,27 @@
 #include <pv2/procedures/split_table_region.h>
 #include <pv2/procedures/transit_region_state.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "cluster/replication/replication_world.h"
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
+#include "replication/queue_files.h"
 
 namespace pv2::testing::random_replication_test {
 namespace {
 
 using namespace pv2::testing::replication_world;  // NOLINT: of the test
 using cluster::ClusterClient;
+using cluster::LogPosition;
 using cluster::WriteOutcome;
+
+constexpr Duration kTakenForDead = std::chrono::seconds(15);
 
 class Story {
  public:
@@ -43,6 +53,9 @@ class Story {
 
   void run(int steps) {
     for (int i = 0; i < steps; ++i) step();
+    if (stopped_) resume_server();
+    // Those that went on hear that they are dead, and the last late queue is claimed.
+    world_.source.run_for(std::chrono::minutes(2));
     while (!is_enabled_) toggle_peer();
     for (ClusterWorld* const each : {&world_.source, &world_.target}) each->run_until_quiet();
     world_.source.run_until([this] { return open_writes_ == 0; });
@@ -62,7 +75,9 @@ class Story {
  private:
   void step() {
     const std::uint64_t dice = random_.below(100);
-    if (dice < 60) return write();
+    if (dice < 56) return write();
+    if (dice < 60) return stopped_ ? resume_server() : stop_server();
+    if (dice < 62) return leave_late_queue();
     if (dice < 74) return pass_time();
     if (dice < 78) return replace_server(world_.source);
     if (dice < 80) return replace_server(world_.target);
@@ -107,6 +122,47 @@ class Story {
 
   void pass_time() { world_.source.run_for(std::chrono::milliseconds(random_.below(4000))); }
 
+  /// Another one comes in its place.
+  void stop_server() {
+    const auto servers = world_.source.servers();
+    if (servers.size() < 2) return;
+    stopped_ = servers[random_.below(servers.size())];
+    were_stopped_.insert(*stopped_);
+    world_.source.stop_server(*stopped_);
+    start_another();
+    if (random_.below(2) == 0) world_.source.run_for(kTakenForDead);
+  }
+  void resume_server() {
+    const auto servers = world_.source.servers();
+    const ServerName name = *std::exchange(stopped_, std::nullopt);
+    if (std::ranges::find(servers, name) != servers.end()) world_.source.resume_server(name);
+  }
+  void start_another() {
+    world_.source.start_server("another" + std::to_string(++others_));
+    world_.source.settle();
+  }
+
+  /// A server dies. Its queue, which it had perhaps made again, is found when it was claimed.
+  void leave_late_queue() {
+    const auto servers = world_.source.servers();
+    if (servers.size() < 3) return;
+    const ServerName dead = servers[random_.below(servers.size())];
+    std::optional<LogPosition> end;
+    for (const auto& peer : world_.source.status_of(dead).peers) {
+      for (const auto& queue : peer.queues) {
+        if (queue.owner == dead) end = {queue.log, queue.offset + queue.bytes_behind};
+      }
+    }
+    world_.source.kill_server(dead);
+    start_another();
+    world_.source.run_for(std::chrono::milliseconds(random_.below(20'000)));
+    if (end) {
+      REQUIRE(cluster::QueueFiles(world_.source.files, world_.source.layout)
+                  .make(kPeer, dead, *end)
+                  .ok());
+    }
+  }
+
   void replace_server(ClusterWorld& world) {
     const auto servers = world.servers();
     if (servers.size() < 2) return;
@@ -114,7 +170,7 @@ class Story {
     const bool is_asked = random_.below(3) == 0 && world.has_master();
     for (const ServerName& server : servers) {
       if (server.host != host) continue;
-      if (is_asked) {
+      if (is_asked && !were_stopped_.contains(server)) {
         world.end_server(server);
       } else {
         world.kill_server(server);
@@ -184,6 +240,10 @@ class Story {
   }
 
   Random random_;
+  std::optional<ServerName> stopped_;
+  std::set<ServerName>
+      were_stopped_;  ///< They end by themselves when they hear that they are dead.
+  int others_ = 0;    ///< Servers on hosts of their own.
   int open_writes_ = 0;
   int writes_ = 0;
   bool is_enabled_ = true;
