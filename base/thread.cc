@@ -5,6 +5,8 @@
 
 #include "pv2/base/thread.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <string>
 #include <system_error>
@@ -35,10 +37,15 @@ void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept {
   left_for_tests.store(left.value_or(kNoLimit));
 }
 
-Result<std::thread> start_thread(std::string_view what, std::function<void()> work) {
+Result<std::thread> start_thread(std::string_view name, std::string_view what,
+                                 std::function<void()> work) {
   if (!take_one()) return none_left(what, "a test allows no more");
   try {
-    return std::thread(std::move(work));
+    return std::thread(
+        [name = std::string(name.substr(0, kThreadNameBytes)), work = std::move(work)] {
+          pthread_setname_np(pthread_self(), name.c_str());
+          work();
+        });
   } catch (const std::system_error& error) {
     return none_left(what, error.what());
   }

@@ -4,8 +4,9 @@
 // LevelDB. Of ten, four wait for a timer, two have a child that does, two wait for an event and are
 // runnable after a restart. All have 100 bytes of state and a lock (children: on a region of their
 // parent's table); all but the children have a nonce. The process that made them ends like a crash,
-// so LevelDB also replays its log. Each restart is a process of its own on a copy of that folder;
-// the page cache is as the copy left it, warm.
+// so the store also reads its logs. Each restart is a process of its own on a copy of that folder;
+// the page cache is as the copy left it, warm. It is compared with a plain scan: another process
+// opens the store on the same copy, and visits every row once, with checksums, on one thread.
 //
 //     replay_bench [--procedures=N] [--quick] ...
 
@@ -107,6 +108,31 @@ double milliseconds_since(BenchClock::time_point begin) {
   end_abruptly();
 }
 
+class NoSink final : public CommitSink {
+  void on_committed(CommitList) noexcept override {}
+};
+
+[[noreturn]] void scan(const std::string& path) {
+  NoSink sink;
+  const auto begin = BenchClock::now();
+  const auto store = leveldb(path);
+  must(store->recover_lease(sink), "opening the store");
+  report_to_parent("store_open_ms", milliseconds_since(begin));
+  std::size_t rows = 0;
+  for (const Space space :
+       {Space::kEngine, Space::kHost, Space::kNonce, Space::kProcedure, Space::kResult}) {
+    must(store->scan(space, "",
+                     [&rows](const StoredRow&) {
+                       ++rows;
+                       return Status();
+                     }),
+         "scanning the store");
+  }
+  report_to_parent("scan_ms", milliseconds_since(begin));
+  report_to_parent("rows", static_cast<double>(rows));
+  end_abruptly();
+}
+
 // LevelDB's tables never change once they are written, so a hard link is as good as a copy.
 void copy_store(const std::string& from, const std::string& to) {
   fs::create_directory(to);
@@ -137,11 +163,17 @@ void measure(const Options& options, WorkFolder& folder, std::uint64_t procedure
     progress(fmt::format("replay of {}, round {} of {}", procedures, i + 1, options.runs));
     const std::string copy = folder.fresh("copy");
     copy_store(filled, copy);
+    const ChildReport scanned =
+        run_child({"--scan=" + copy, fmt::format("--procedures={}", procedures)});
     const ChildReport report =
         run_child({"--replay=" + copy, fmt::format("--procedures={}", procedures)});
     folder.remove(copy);
     Round round;
     round.values = report;
+    round.values.insert(scanned.begin(), scanned.end());
+    const double scan_ms = scanned.at("scan_ms");
+    round.values["first_submission_over_scan"] = report.at("first_submission_ms") / scan_ms;
+    round.values["all_runnable_over_scan"] = report.at("all_runnable_ms") / scan_ms;
     round.other_cores = report.at("other_cores");
     rounds.add(std::move(round));
   }
@@ -156,18 +188,22 @@ void measure(const Options& options, WorkFolder& folder, std::uint64_t procedure
 int run(int argc, char** argv) {
   std::string to_fill;
   std::string to_replay;
+  std::string to_scan;
   std::uint64_t procedures = 0;
   Options options = parse_options(argc, argv, "replay_bench [--procedures=N]",
                                   [&](std::string_view name, std::string_view value) {
                                     if (name == "--fill") to_fill = value;
                                     if (name == "--replay") to_replay = value;
+                                    if (name == "--scan") to_scan = value;
                                     if (name == "--procedures") procedures = number_in(value);
                                     return (name == "--procedures" && procedures != 0) ||
-                                           name == "--fill" || name == "--replay";
+                                           name == "--fill" || name == "--replay" ||
+                                           name == "--scan";
                                   });
   procedures = procedures / kPerGroup * kPerGroup;
   if (!to_fill.empty()) fill(to_fill, procedures);
   if (!to_replay.empty()) replay(to_replay, procedures);
+  if (!to_scan.empty()) scan(to_scan);
   WorkFolder folder(options.data);
   if (procedures != 0) {
     measure(options, folder, procedures);

@@ -29,7 +29,7 @@ TcpLoop::~TcpLoop() {
 }
 
 Status TcpLoop::start() {
-  auto thread = start_thread("the loop of a transport", [this] { io_.run(); });
+  auto thread = start_thread("pv2-transport", "the loop of a transport", [this] { io_.run(); });
   if (!thread.ok()) return thread.status();
   thread_ = *std::move(thread);
   return Status();

@@ -22,7 +22,7 @@ Committer::Committer(std::string store_name, UnitWriter& writer, CommitSink& sin
       options_(options),
       last_sequence_(last) {
   if (options_.thread != Thread::kOwn) return;
-  auto thread = start_thread("the writer of " + store_name_, [this] { run(); });
+  auto thread = start_thread("pv2-committer", "the writer of " + store_name_, [this] { run(); });
   started_ = thread.status();
   if (thread.ok()) thread_ = *std::move(thread);
 }

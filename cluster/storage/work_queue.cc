@@ -27,7 +27,8 @@ Result<std::unique_ptr<ThreadWorkQueue>> ThreadWorkQueue::start(std::string_view
                                                                 std::size_t threads) {
   std::unique_ptr<ThreadWorkQueue> queue(new ThreadWorkQueue);
   while (queue->threads_.size() < threads) {
-    Result<std::thread> thread = start_thread(name, [&queue = *queue] { queue.loop(); });
+    Result<std::thread> thread =
+        start_thread("pv2-files", name, [&queue = *queue] { queue.loop(); });
     if (!thread.ok()) return thread.status();
     queue->threads_.push_back(*std::move(thread));
   }

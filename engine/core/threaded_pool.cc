@@ -33,7 +33,7 @@ ThreadedPool::ThreadedPool(unsigned threads, const void* engine)
 }
 
 void ThreadedPool::start(std::function<void()> run) {
-  auto thread = start_thread("the pool of the executor", std::move(run));
+  auto thread = start_thread("pv2-pool", "the pool of the executor", std::move(run));
   started_ = thread.status();
   if (thread.ok()) threads_.push_back(*std::move(thread));
 }

@@ -39,7 +39,7 @@ class Timers::Thread {
   ~Thread() { stop(); }
 
   Status begin(StartGate& gate) {
-    auto thread = start_thread("the timers of the executor", [this, &gate] {
+    auto thread = start_thread("pv2-timers", "the timers of the executor", [this, &gate] {
       if (gate.pass()) run();
     });
     if (!thread.ok()) return thread.status();

@@ -104,7 +104,8 @@ void turn_away(EngineCore& core, Execution& execution, Fate fate, Effects& effec
 Status Workers::make_threads(unsigned count, unsigned reserved, StartGate& gate) {
   for (unsigned i = 0; i < count; ++i) {
     const Work kind = i < reserved ? Work::kTop : Work::kAny;
-    auto thread = start_thread("worker " + std::to_string(i + 1) + " of " + std::to_string(count),
+    auto thread = start_thread("pv2-worker-" + std::to_string(i + 1),
+                               "worker " + std::to_string(i + 1) + " of " + std::to_string(count),
                                [this, i, kind, &gate] {
                                  if (gate.pass()) work(i, kind);
                                });

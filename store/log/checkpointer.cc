@@ -20,7 +20,7 @@ Checkpointer::~Checkpointer() { stop(); }
 
 Status Checkpointer::start() {
   if (kind_ == Thread::kCaller) return Status();
-  auto thread = start_thread("the checkpoints of a store", [this] { run(); });
+  auto thread = start_thread("pv2-checkpoint", "the checkpoints of a store", [this] { run(); });
   Status started = thread.status();
   if (started.ok()) thread_ = *std::move(thread);
   return started;

@@ -386,7 +386,7 @@ TEST_CASE("posted tasks run on the loop, those of one thread in their order", "[
       });
     }
   };
-  auto other = start_thread("the other poster", [&] { post_all(1); });
+  auto other = start_thread("poster", "the other poster", [&] { post_all(1); });
   REQUIRE(other.status() == Status());
   post_all(0);
   other->join();

@@ -16,9 +16,14 @@
 
 namespace pv2 {
 
-/// Starts a thread that runs `work`. kResourceExhausted: the machine can start no more; the message
-/// says what the thread was for and why it could not be started. Thread-safe.
-[[nodiscard]] Result<std::thread> start_thread(std::string_view what, std::function<void()> work);
+/// The most bytes of a thread's name (Linux: TASK_COMM_LEN, without the final zero).
+inline constexpr std::size_t kThreadNameBytes = 15;
+
+/// Starts a thread that runs `work`. `name` is what `top -H`, `perf` and debuggers call it: at most
+/// kThreadNameBytes; the rest is cut off. kResourceExhausted: the machine can start no more; the
+/// message says for `what` the thread was and why it could not be started. Thread-safe.
+[[nodiscard]] Result<std::thread> start_thread(std::string_view name, std::string_view what,
+                                               std::function<void()> work);
 
 /// For tests: from now on only this many more threads can be started; nullopt ends the limit.
 /// Thread-safe; applies to the whole process.
