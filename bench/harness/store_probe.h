@@ -34,7 +34,7 @@ struct RecordedStream {
 /// of its last step.
 [[nodiscard]] constexpr bool is_step(RowOperation operation, Space space) noexcept {
   return (operation == RowOperation::kUpdate && space == Space::kProcedure) ||
-         (operation == RowOperation::kPut && space == Space::kResult);
+         (operation != RowOperation::kDelete && space == Space::kResult);
 }
 
 /// What was committed in a window. A value.

@@ -26,7 +26,8 @@ std::optional<std::string> last_date(const Execution& execution) {
   return kept_key(execution.record.ended_age, execution.id);
 }
 
-// The date is the row by which expiry finds the result.
+// The date is the row by which expiry finds the result. Inserted: the date that the last record may
+// have was deleted just before. A row that is inserted and deleted soon costs a store the least.
 void insert_date(const Execution& execution, const Transition& last, RowBatch& batch) {
   const std::size_t image = last.new_image ? last.image.size() : execution.record.image.size();
   const KeptResult kept{.age = last.ended_age,
@@ -36,7 +37,7 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
                                             execution.owner.size())};
   std::string row;
   encode_kept(kept, row);
-  batch.put(Space::kEngine, kept_key(kept.age, kept.id), row);
+  batch.insert(Space::kEngine, kept_key(kept.age, kept.id), row);
 }
 
 void encode_result(const Execution& execution, const Transition& last, std::uint32_t ran_step,
@@ -55,8 +56,11 @@ void move_to_results(const Execution& execution, const Transition& last, std::ui
                      RowBatch& batch) {
   batch.erase(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader));
   batch.erase(Space::kProcedure, procedure_key(execution.id, RowKind::kState));
-  batch.put_with(Space::kResult, result_key(execution.id),
-                 [&](std::string& out) { encode_result(execution, last, ran_step, out); });
+  const auto write = [&](std::string& out) { encode_result(execution, last, ran_step, out); };
+  const auto key = result_key(execution.id);
+  // An end that an abort has taken back, and that is followed by another one, left its row there.
+  execution.record.in_results ? batch.update_with(Space::kResult, key, write)
+                              : batch.insert_with(Space::kResult, key, write);
   insert_date(execution, last, batch);
 }
 

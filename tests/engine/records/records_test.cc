@@ -179,6 +179,32 @@ TEST_CASE(
         1 + 2);  // the bound of ids; result and date of the root
 }
 
+// A store forgets a row that was inserted and deleted before anything else has it. A row that may
+// have been there before leaves a deletion that it has to write.
+TEST_CASE("each row of a life is inserted, so that nothing of it need be left after its end") {
+  EngineWorld engine;
+  engine.world.scripts["c"] = {.steps = 2};
+  engine.world.scripts["p"] = {.children = {"c", "c"}};
+  engine.open();
+  std::size_t before = engine.faults().trace().size();
+  const ProcedureId id = engine.submit("p", {.nonce = {1, 2}});
+  engine.run_to_the_end();
+  REQUIRE(engine.result(id).status.ok());
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  engine.run();
+
+  for (const FaultStore::Passed& row : engine.faults().trace()) {
+    if (before != 0) {
+      --before;
+      continue;
+    }
+    INFO("space " << static_cast<char>(row.space));
+    CHECK(row.operation != RowOperation::kPut);
+  }
+  CHECK(engine.faults().rows(Space::kResult, RowOperation::kInsert) == 1);
+  CHECK(engine.faults().rows(Space::kResult, RowOperation::kDelete) == 1);
+}
+
 TEST_CASE("state machines that yield before each step take turns, forward and back") {
   EngineWorld engine;  // behaviour.md, row 21
   for (const char* name : {"a", "b", "c"}) {
