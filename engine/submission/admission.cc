@@ -317,7 +317,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
 // asked, now and then, about a nonce that was taken for new without asking it. The nonce is
 // reserved, so no other submission inserts it meanwhile.
 void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
-  constexpr std::uint64_t kOneIn = 64;
+  constexpr std::uint64_t kOneIn = 1'024;
   if (id.value % kOneIn != 0) return;
   const auto row = core_.store.get(Space::kNonce, nonce_key(nonce));
   PV2_ASSERT(!row.ok() || !*row, "a nonce that is taken for new has no row in the store");

@@ -58,7 +58,7 @@ bool Segment::index_checked() {
 }
 
 void Segment::apply(const RowBatch::EncodedRow& row, CommitSequence sequence) {
-  const auto [at, is_new] = index_.try_emplace(row.full_key);
+  const auto [at, is_new] = index_.try_emplace(SegmentKey(row.full_key));
   Entry& entry = at->second;
   if (is_new) {
     entry.born_here = row.operation == RowOperation::kInsert;
@@ -76,13 +76,13 @@ void Segment::apply(const RowBatch::EncodedRow& row, CommitSequence sequence) {
 
 std::optional<SegmentRow> Segment::find(std::string_view full_key) {
   index_some(SIZE_MAX);
-  const auto at = index_.find(full_key);
+  const auto at = index_.find(SegmentKey(full_key));
   if (at == index_.end()) return std::nullopt;
   return at->second.row();
 }
 
 void Segment::adopt(std::string_view full_key) {
-  const auto at = index_.find(full_key);
+  const auto at = index_.find(SegmentKey(full_key));
   PV2_ASSERT(at != index_.end(), "a row that older segments have does not vanish from this one");
   if (at->second.deleted) {
     index_.erase(at);

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "log/segment_key.h"
 #include "log/sorted_runs.h"
 #include "log/unit_frame.h"
 #include "pv2/store/commit_request.h"
@@ -75,11 +76,13 @@ class Segment {
   /// Calls visit(full key, row) for each row of an index that is complete, in no order.
   template <class Visitor>
   void for_each_row(Visitor&& visit) const {
-    for (const auto& [key, entry] : index_) visit(key, entry.row());
+    for (const auto& [key, entry] : index_) {
+      visit(RowBatch::key_before(entry.value, key.size()), entry.row());
+    }
   }
 
  private:
-  // 24 bytes beside the key, as there may be a million of them.
+  // 24 bytes beside the 24 of the key, as there may be a million of them.
   struct Entry {
     const char* value = nullptr;
     std::uint32_t value_bytes = 0;
@@ -90,13 +93,6 @@ class Segment {
       return {{value, value_bytes}, sequence, deleted, born_here};
     }
   };
-  struct Hash {
-    using is_avalanching = void;
-    std::size_t operator()(std::string_view key) const noexcept {
-      return std::hash<std::string_view>()(key);
-    }
-  };
-
   bool index_next();
   void apply(const RowBatch::EncodedRow& row, CommitSequence sequence);
 
@@ -106,7 +102,7 @@ class Segment {
   std::size_t durable_ = 0;
   CommitSequence last_;
   std::size_t indexed_ = 0;
-  boost::unordered_flat_map<std::string_view, Entry, Hash> index_;
+  boost::unordered_flat_map<SegmentKey, Entry, SegmentKey::Hash> index_;
   SortedRuns keys_;
 };
 

@@ -95,6 +95,11 @@ class RowBatch {
   /// is removed: it is not well-formed.
   static bool take_row(std::string_view& bytes, EncodedRow& row) noexcept;
 
+  /// The full key, of `bytes` bytes, of the operation whose value begins at `value` in encoded().
+  static std::string_view key_before(const char* value, std::size_t bytes) noexcept {
+    return {value - sizeof(std::uint32_t) - bytes, bytes};
+  }
+
   /// Calls visit(RowOperation, Space, key, value) for each operation in order.
   template <class Visitor>
   void for_each(Visitor&& visit) const {
