@@ -155,7 +155,9 @@ void StepRecord::write() {
              "a record belongs to the procedure that ran");
   const bool ends_root = frame_.execution.is_root() && is_finished(frame_.commit.next.state);
   ends_root ? date_end() : frame_.commit.next.clear_end();
-  update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
+  if (frame_.core.keeps_records) {
+    update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
+  }
   if (effects_.inbox_use) consume_signals();
   if (!effects_.rows.empty()) effects_.rows.append_to(frame_.commit.batch);
 }

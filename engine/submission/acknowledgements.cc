@@ -85,15 +85,17 @@ void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const Ke
     }
   }
   if (commit == nullptr) return publisher_.perform(effects);
-  commit->batch.reserve(192);  // three keys
+  if (core_.keeps_records) commit->batch.reserve(192);  // three keys
   Result<Keys> audits = erase_rows(*commit, rows, kept);
   if (!audits.ok()) return give_up(*commit, audits.status(), kept);
   const std::size_t at_once = std::min(core_.store_limits.batch_operations, kAuditsAtOnce);
   if (audits->size() + kOtherKeys > at_once) commit->later = std::exchange(*audits, {});
   for (const std::string& key : *audits) commit->batch.erase(Space::kProcedure, key);
-  if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
-  if (commit->age != Progress::kNotDated && core_.keeps_records) {
-    commit->batch.erase(Space::kEngine, kept_key(commit->age, id));
+  if (core_.keeps_records) {
+    if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
+    if (commit->age != Progress::kNotDated) {
+      commit->batch.erase(Space::kEngine, kept_key(commit->age, id));
+    }
   }
   effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
@@ -163,6 +165,7 @@ Result<Acknowledgements::Keys> Acknowledgements::erase_rows(AcknowledgeCommit& c
                                                             const Rows& rows,
                                                             const KeptResult* kept) {
   if (!rows.is_known) return erase_stored(commit, kept);
+  if (!core_.keeps_records) return Keys();
   StoredResult::erase(commit.id, rows.in_place, commit.batch);
   return rows.audited ? find_audits(core_.store, commit.id) : Keys();
 }

@@ -314,16 +314,18 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
 }
 
 // If a nonce that the store knows were taken for new, its work would be done twice. So the store is
-// asked, now and then, about a nonce that was taken for new without asking it. The nonce is
-// reserved, so no other submission inserts it meanwhile.
+// asked, now and then, about a nonce that was taken for new without asking it: often in a young
+// store, and later seldom, as such a question makes the caller wait for what reads do first. The
+// nonce is reserved, so no other submission inserts it meanwhile.
 void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
-  constexpr std::uint64_t kOneIn = 1'024;
-  if (id.value % kOneIn != 0) return;
+  constexpr std::uint64_t kYoung = 65'536;
+  const std::uint64_t one_in = id.value < kYoung ? 64 : 16'384;
+  if (id.value % one_in != 0) return;
   const auto row = core_.store.get(Space::kNonce, nonce_key(nonce));
   PV2_ASSERT(!row.ok() || !*row, "a nonce that is taken for new has no row in the store");
 }
 
-// Writes the first record into the batch of `commit`.
+// Writes the first record into the batch of `commit`, if the store keeps records.
 void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // from here on the table of live executions owns it
   PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
@@ -340,6 +342,7 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
     first.state = ProcedureState::kRunnable;
     commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   }
+  if (!core_.keeps_records) return;
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);
