@@ -60,12 +60,16 @@ class alignas(64) WorkerRun {
   using Jobs = std::span<StepJob, kMost>;
   enum class Work : std::uint8_t { kAny, kTop };
 
-  /// Begins a new run; the last one has been handed over. With kTop, reserved workers may help.
-  void fill(std::span<StepJob> jobs, RunMarks marks, Work work) PV2_EXCLUDES(run_mutex_) {
+  /// Begins a new run; the last one has been handed over. With kTop, reserved workers may help. An
+  /// idle worker may take a part of a `shared` run at once, and of any other one later.
+  void fill(std::span<StepJob> jobs, RunMarks marks, Work work, bool shared)
+      PV2_EXCLUDES(run_mutex_) {
     PV2_ASSERT(jobs.size() <= kMost, "a run has no more jobs than one poll returns");
     MutexLock lock(run_mutex_);
     PV2_ASSERT(begun_ == taken_ && finished_count_ == 0, "a run ends before the next one begins");
     active_ = true;
+    shared_ = shared;
+    ++number_;
     marks_ = marks;
     work_ = work;
     begun_ = 0;
@@ -129,22 +133,35 @@ class alignas(64) WorkerRun {
     std::size_t jobs = 0;    ///< How many of `jobs` the helper now has to run.
     RunMarks marks;          ///< The marks from when they were polled.
     Work work = Work::kAny;
+    std::uint64_t number = 0;  ///< The run's, if something still waits in it; else 0.
   };
-  /// Takes away the finished steps and the later half of the waiting jobs, at least one if there
-  /// are any. Takes nothing if `work` is kTop and this run is not.
-  Help help_out(Jobs jobs, Work work) PV2_EXCLUDES(run_mutex_) {
+  /// Takes away the later half of the waiting jobs, at least one if there are any; and the finished
+  /// steps, if the run is `seen`. Takes nothing from a run that is neither shared nor `seen`: short
+  /// steps end before another worker could begin them. `seen` is the number that the helper got
+  /// when it looked last. For reserved workers, every run of kTop counts as seen, and no other one
+  /// is helped.
+  Help help_out(Jobs jobs, Work work, std::uint64_t seen) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     Help help;
     if (work == Work::kTop && work_ != Work::kTop) return help;
-    help.finished = take_finished_locked();
-    PV2_ASSERT(begun_ <= taken_, "a step that begins was taken");
-    help.jobs = (taken_ - begun_ + 1) / 2;
-    help.marks = marks_;
-    help.work = work_;
-    for (std::size_t i = 0; i < help.jobs; ++i) jobs[i] = jobs_[taken_ - help.jobs + i];
-    taken_ -= help.jobs;
-    PV2_ASSERT(begun_ <= taken_, "a helper takes jobs that have not begun");
+    const bool is_seen = work == Work::kTop || seen == number_;
+    if (is_seen) help.finished = take_finished_locked();
+    if (is_seen || shared_) {
+      PV2_ASSERT(begun_ <= taken_, "a step that begins was taken");
+      help.jobs = (taken_ - begun_ + 1) / 2;
+      help.marks = marks_;
+      help.work = work_;
+      for (std::size_t i = 0; i < help.jobs; ++i) jobs[i] = jobs_[taken_ - help.jobs + i];
+      taken_ -= help.jobs;
+    }
+    help.number = waits_locked() ? number_ : 0;
     return help;
+  }
+
+  /// The number of the run if jobs or records wait in it; else 0.
+  [[nodiscard]] std::uint64_t number_if_something_waits() const PV2_EXCLUDES(run_mutex_) {
+    MutexLock lock(run_mutex_);
+    return waits_locked() ? number_ : 0;
   }
 
   /// Takes away the waiting jobs for which `stays` is false, in order, and returns their number.
@@ -182,6 +199,11 @@ class alignas(64) WorkerRun {
   }
 
  private:
+  // Whether jobs or records wait.
+  [[nodiscard]] bool waits_locked() const PV2_REQUIRES(run_mutex_) {
+    PV2_ASSERT(begun_ <= taken_, "a helper takes jobs that have not begun");
+    return begun_ != taken_ || finished_count_ != 0;
+  }
   FinishedSteps take_finished_locked() PV2_REQUIRES(run_mutex_) {
     finished_count_ = 0;
     return std::exchange(finished_, {});
@@ -194,6 +216,8 @@ class alignas(64) WorkerRun {
   RunMarks marks_ PV2_GUARDED_BY(run_mutex_);
   Work work_ PV2_GUARDED_BY(run_mutex_) = Work::kAny;
   bool active_ PV2_GUARDED_BY(run_mutex_) = false;
+  bool shared_ PV2_GUARDED_BY(run_mutex_) = false;
+  std::uint64_t number_ PV2_GUARDED_BY(run_mutex_) = 0;  ///< Of the run: 1 for the first.
   std::size_t begun_ PV2_GUARDED_BY(run_mutex_) = 0;
   std::size_t taken_ PV2_GUARDED_BY(run_mutex_) = 0;
   std::size_t finished_count_ PV2_GUARDED_BY(run_mutex_) = 0;

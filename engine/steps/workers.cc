@@ -30,6 +30,8 @@ namespace {
 
 // How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
 constexpr std::chrono::milliseconds kPatience{1000};
+// How long the watcher sleeps between two looks at the runs.
+constexpr std::chrono::milliseconds kWatch{1};
 // The worker may write so many records itself. With more in flight it is better that worker and
 // committer work at the same time, each on a part. Measured with a sync of 85 us.
 constexpr std::size_t kFewRecords = 24;
@@ -155,23 +157,64 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
   return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
 }
 
-// A worker adds to its run, then reads the idle counts. An idle worker counts itself, then looks at
-// the runs. So at least one of the two sees the other: whenever something is added to a run while a
-// worker sleeps, a nudge follows.
+// No run in which something waits is forgotten while a worker is idle. A worker begins its run,
+// then reads the idle count, then `watched`, and wakes an idle worker if there are some and none
+// watches. An idle worker counts itself, then looks at the runs, and watches if something waits
+// there and nobody else watches. A watcher that gives up sets `watched` to false and then looks
+// once more; one that has found work wakes another idle worker, if there is one.
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
-  if (help_out(worker)) return true;
-  const bool found = poll(worker, kPatience, polled);
-  cease_to_be_idle(worker);
-  if (found) take_and_run(polled, worker);
-  return found;
+  for (;;) {
+    if (help_out(worker)) return true;
+    const bool watches = keeps_watch(worker);
+    const bool found = poll(worker, watches ? kWatch : kPatience, polled);
+    if (found || !watches) {
+      cease_to_be_idle(worker);
+      if (found) take_and_run(polled, worker);
+      return found;
+    }
+    publisher_.publish_committed();  // perhaps it was nudged for that
+  }
 }
 
 // The committer may have left a long list to an idle worker, which publishes it before it begins
 // anything that may take long. The committer leaves nothing to reserved workers.
-void Workers::cease_to_be_idle(const Worker& worker) {
-  idle_count(worker.work).fetch_sub(1);
-  if (worker.work == Work::kAny) publisher_.publish_committed();
+void Workers::cease_to_be_idle(Worker& worker) {
+  const bool others = idle_count(worker.work).fetch_sub(1) > 1;
+  if (worker.work == Work::kTop) return;
+  if (std::exchange(worker.watches, false)) {
+    core_.watched.store(false);
+    if (others) core_.scheduler.nudge();
+  }
+  publisher_.publish_committed();
+}
+
+// Whether `worker`, which is idle and has just looked at the runs, looks again soon.
+bool Workers::keeps_watch(Worker& worker) {
+  if (worker.work == Work::kTop) return false;
+  const auto saw_something = [&] {
+    return std::any_of(worker.seen.begin(), worker.seen.end(), [](auto run) { return run != 0; });
+  };
+  worker.quiet_looks = saw_something() ? 0 : worker.quiet_looks + 1;
+  if (worker.watches) {
+    if (worker.quiet_looks < kQuietLooks) return true;
+    worker.watches = false;
+    core_.watched.store(false);
+    if (!something_waits_in_runs(worker)) return false;
+  } else if (!saw_something()) {
+    return false;
+  }
+  worker.quiet_looks = 0;
+  return worker.watches = !core_.watched.exchange(true);
+}
+
+bool Workers::something_waits_in_runs(Worker& worker) {
+  bool waits = false;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    worker.seen[i] = core_.runs[i].number_if_something_waits();
+    waits = waits || worker.seen[i] != 0;
+  }
+  return waits;
 }
 
 bool Workers::help_out(Worker& worker) {
@@ -181,7 +224,8 @@ bool Workers::help_out(Worker& worker) {
   }
   Taken taken;
   for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work);
+    WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work, worker.seen[i]);
+    worker.seen[i] = help.number;
     if (help.jobs == 0 && help.finished.empty()) continue;
     cease_to_be_idle(worker);
     hand_over(std::move(help.finished));
@@ -192,6 +236,12 @@ bool Workers::help_out(Worker& worker) {
     return true;
   }
   return false;
+}
+
+// `worker` has begun a run of `jobs`.
+void Workers::tell_idle_workers(const Worker& worker, std::size_t jobs, bool shared) {
+  if (jobs < 2 || worker.work == Work::kTop || core_.idle_workers.load() == 0) return;
+  if (shared || !core_.watched.load()) core_.scheduler.nudge();
 }
 
 // Work of a higher class has begun to wait for a procedure that is in a worker's run, perhaps
@@ -235,7 +285,10 @@ std::size_t Workers::take_and_run(Polled& polled, Worker& worker) {
 
 // Returns the number of steps that have begun.
 std::size_t Workers::run(Taken& taken, Worker& worker) {
-  worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
+  worker.pace.begin_run();
+  const bool shared = taken.work == Work::kTop || worker.pace.is_worth_sharing(taken.count);
+  worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work, shared);
+  tell_idle_workers(worker, taken.count, shared);
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
   for (;;) {
@@ -249,7 +302,10 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
       continue;
     }
     if (!next.job) break;
-    let_others_help(worker, next, taken.work);
+    if (taken.work == Work::kTop) let_others_help_at_once(worker, next);
+    if (next.others_ended && worker.pace.records_are_due()) {
+      hand_over(worker.run->take_finished());
+    }
     ++steps;
     ended = run_step(*next.job, worker);
   }
@@ -271,11 +327,11 @@ void Workers::hand_over_at_end(Worker& worker) {
   publisher_.publish(std::move(finished.without_record));
 }
 
-void Workers::let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work) {
+// Work of the top classes does not wait for the watcher.
+void Workers::let_others_help_at_once(const Worker& worker, const WorkerRun::Next& next) {
   if (!next.others_wait && !next.others_ended) return;
   const bool anybody = core_.idle_workers.load() != 0;
-  const bool reserved = work == Work::kTop && core_.idle_reserved.load() != 0;
-  if (!anybody && !reserved) return;
+  if (!anybody && core_.idle_reserved.load() == 0) return;
   hand_over(worker.run->take_finished());
   if (!next.others_wait) return;
   anybody ? core_.scheduler.nudge() : core_.scheduler.nudge_top();
@@ -346,7 +402,7 @@ void Workers::put_back(const StepJob& job, bool halted) {
   if (!halted) core_.settle(execution, Disposition::kReturn);
 }
 
-StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
+StepCommit* Workers::run_step(StepJob job, Worker& worker) {
   Execution& execution = *job.execution;
   std::unique_ptr<StepCommit> owned(job.commit);
   StepCommit& commit = *owned;
@@ -359,6 +415,7 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
     return owned.release();
   }
   StepRun step(core_, execution, commit, worker.random, wake_target_);
+  worker.pace.begin_step(step.now());
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
   const Status ran = step.run();
   worker.activity.end();

@@ -7,9 +7,12 @@
 // in flight a step wakes no thread. When the store answers "durable at once" (Noop), the worker
 // publishes too.
 //
-// A step that takes long delays no other procedure while a worker is idle: idle workers take the
-// procedures that wait behind it out of its worker's run. A reserved worker does so for work of the
-// top classes, and for what that work waits for. See WorkerRun.
+// A step that takes long delays other procedures by two milliseconds at most while a worker is
+// idle: idle workers take the procedures that wait behind it out of its worker's run. One of them,
+// the watcher, looks at all runs every millisecond, and helps in those in which something waits
+// since the last look. If the steps of a worker take so long that its run is worth sharing
+// (RunPace), it wakes an idle worker when the run begins. A reserved worker helps with work of the
+// top classes, and with what that work waits for. See WorkerRun.
 //
 // The invariant: a step begins only if, at the last look of its worker, the engine was not
 // stopping, its store had not failed, no domain around the procedure had failed or was aborted (or
@@ -45,6 +48,7 @@
 #include "core/publisher.h"
 #include "core/start_gate.h"
 #include "core/worker_run.h"
+#include "steps/run_pace.h"
 #include "steps/wake_port.h"
 
 namespace pv2 {
@@ -76,6 +80,8 @@ class Workers {
 
  private:
   static constexpr std::size_t kRun = WorkerRun::kMost;
+  // How many looks without a run in which something waits the watcher makes before it sleeps.
+  static constexpr unsigned kQuietLooks = 20;
   using Work = WorkerRun::Work;
 
   /// One worker: a thread of the executor, or the host's thread in an executor without threads.
@@ -86,11 +92,18 @@ class Workers {
     Work work = Work::kAny;  ///< kTop: a reserved worker.
     /// ProcedureScheduler::lifts() when the worker last looked through all runs.
     std::uint64_t looked_through = 0;
-    bool may_write = false;   ///< It may write what it has queued in the store.
-    bool has_queued = false;  ///< It has queued records, and woken nobody to write them.
+    RunPace pace{};
+    /// Of each worker, the run in which something waited at the last look; 0: none.
+    std::vector<std::uint64_t> seen{};
+    bool watches = false;      ///< It is the watcher.
+    unsigned quiet_looks = 0;  ///< Looks in a row in which no run had anything that waits.
+    bool may_write = false;    ///< It may write what it has queued in the store.
+    bool has_queued = false;   ///< It has queued records, and woken nobody to write them.
   };
-  [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) noexcept {
-    return {&core_.runs[index], core_.running.of(index), random, work};
+  [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) {
+    Worker made{&core_.runs[index], core_.running.of(index), random, work};
+    made.seen.resize(core_.running.size());
+    return made;
   }
   /// What a worker has polled, and the value of ProcedureScheduler::lifts() before the poll.
   struct Polled {
@@ -111,14 +124,17 @@ class Workers {
   /// Helps other workers, or waits for work; false when there was none.
   bool idle(Worker& worker, Polled& polled);
   bool help_out(Worker& worker);
+  [[nodiscard]] bool something_waits_in_runs(Worker& worker);
+  [[nodiscard]] bool keeps_watch(Worker& worker);
   bool look_through_runs(Worker& worker);
-  void cease_to_be_idle(const Worker& worker);
+  void cease_to_be_idle(Worker& worker);
+  void tell_idle_workers(const Worker& worker, std::size_t jobs, bool shared);
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
   std::size_t take_and_run(Polled& polled, Worker& worker);
   void take(Polled& polled, Taken& taken, Effects& effects);
   std::size_t run(Taken& taken, Worker& worker);
   void hand_over_at_end(Worker& worker);
-  void let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work);
+  void let_others_help_at_once(const Worker& worker, const WorkerRun::Next& next);
   /// Takes procedures that have not begun out of a run: all of them, or those that may not begin
   /// any more. Returns whether there were any.
   enum class Which : std::uint8_t { kForbidden, kAll };
@@ -127,7 +143,7 @@ class Workers {
   void put_back(const StepJob& job, bool halted) PV2_REQUIRES(core_.state_mutex);
   /// Returns the commit that the step has filled. nullptr: the store gets none, because the tree
   /// was quarantined, or because the procedure's offloaded work has to end first.
-  StepCommit* run_step(StepJob job, const Worker& worker);
+  StepCommit* run_step(StepJob job, Worker& worker);
   void quarantine(Execution& execution, const Status& why);
 
   EngineCore& core_;
