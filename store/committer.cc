@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 #include "pv2/base/assert.h"
@@ -136,7 +137,22 @@ void Committer::run() {
   }
 }
 
+// Looks again and again: the requests that it waits for come sooner than a thread wakes up.
+void Committer::gather() {
+  const std::size_t before = queued();
+  const std::size_t wanted = gathering_.wanted(before);
+  if (wanted <= before) return;
+  const auto give_up = std::chrono::steady_clock::now() + Gathering::kPatience;
+  std::size_t now = before;
+  while (now < wanted && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::yield();
+    now = queued();
+  }
+  gathering_.waited(now != before);
+}
+
 CommitList Committer::wait_for_requests() {
+  gather();
   MutexLock lock(queue_mutex_);
   while (lent_ || (queue_.empty() && state_ == State::kOpen)) {
     sleeping_ = true;
@@ -167,6 +183,7 @@ bool Committer::pump(std::size_t requests_max) {
 void Committer::write_and_publish(CommitList taken) {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
+    gathering_.published(unit.size());
     if (failure_.ok()) failure_ = write(unit);
     if (!failure_.ok())
       unit.for_each([this](CommitRequest& request) { request.status = failure_; });

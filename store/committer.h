@@ -3,7 +3,8 @@
 // Committer: the queue in front of a store and the one place that writes to it. It stamps requests
 // in the order in which they arrive, takes everything that is queued, has it written as one unit
 // (group commit), and hands the unit to the sink with no lock held. There is no timer: a unit is
-// what arrived while the previous one was being synced.
+// what arrived while the previous one was being synced, and what follows from that one if it is
+// about to come (Gathering).
 //
 //     commit() --stamp--> queue --take all--> cut into units --write--> sink
 //
@@ -25,6 +26,7 @@
 #include <string>
 #include <thread>
 
+#include "gathering.h"
 #include "pv2/base/mutex.h"
 #include "pv2/base/status.h"
 #include "pv2/store/commit_request.h"
@@ -94,6 +96,7 @@ class Committer {
   void stamp(CommitRequest& request, CommitSequence& last, bool& too_large) const noexcept;
   [[nodiscard]] Status too_large(const CommitRequest& request) const;
   void run();
+  void gather() PV2_EXCLUDES(queue_mutex_);
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
   void write_and_publish(CommitList taken);
   CommitList cut_unit(CommitList& taken) const;
@@ -119,6 +122,7 @@ class Committer {
   Status started_;  // constant
   Status failure_;
   bool look_at_sizes_ = false;
+  Gathering gathering_;
   std::thread thread_;
 };
 
