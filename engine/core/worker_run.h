@@ -87,14 +87,16 @@ class alignas(64) WorkerRun {
     std::optional<StepJob> job;  ///< None: the run is over, recalled or overtaken.
     bool recalled = false;       ///< Some steps of it may not begin any more: sift() it.
     bool overtaken = false;      ///< A more urgent procedure waits: what has not begun goes back.
+    bool has_records = false;    ///< Records are due: hand them over, then ask again.
     bool others_wait = false;    ///< Other procedures of the run have not begun.
-    bool others_ended = false;   ///< There are records to hand over.
   };
   /// Notes the record of the step before in `ended`, if there is one, and says which procedure is
   /// next. `recalls` and `scheduler` give the current values of the marks. The first step of a run
-  /// is never overtaken, so each poll makes progress, however many urgent procedures arrive.
-  Next next(StepCommit* ended, std::uint64_t recalls, const ProcedureScheduler& scheduler)
-      PV2_EXCLUDES(run_mutex_) {
+  /// is never overtaken, so each poll makes progress, however many urgent procedures arrive. If
+  /// `are_due`, records of the run come first, and no job is chosen while there are some: to hand
+  /// them over may change what may begin.
+  Next next(StepCommit* ended, std::uint64_t recalls, const ProcedureScheduler& scheduler,
+            bool are_due) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     if (ended != nullptr) {
       (ended->needs_record ? finished_.with_record : finished_.without_record).push_back(*ended);
@@ -104,14 +106,14 @@ class alignas(64) WorkerRun {
     Next next;
     PV2_ASSERT(begun_ <= taken_, "a step that begins was taken");
     active_ = begun_ != taken_;
-    if (active_) {
+    next.has_records = active_ && are_due && finished_count_ != 0;
+    if (active_ && !next.has_records) {
       next.recalled = recalls != marks_.recalls;
       next.overtaken =
           begun_ != 0 && scheduler.is_overtaken(*jobs_[begun_].execution, marks_.lifts);
       if (!next.recalled && !next.overtaken) next.job = jobs_[begun_++];
     }
     next.others_wait = begun_ != taken_;
-    next.others_ended = finished_count_ != 0;
     return next;
   }
 

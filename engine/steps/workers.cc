@@ -303,9 +303,15 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
   for (;;) {
+    const bool are_due =
+        worker.pace.records_are_due() || (taken.work == Work::kTop && somebody_is_idle());
     const std::uint64_t recalls = core_.recalls.load(std::memory_order_relaxed);
     WorkerRun::Next next =
-        worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler);
+        worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler, are_due);
+    if (next.has_records) {
+      hand_over(worker.run->take_finished());
+      continue;
+    }
     if (next.recalled || next.overtaken) {
       // The rollback of a failed tree also waits for the records in this run.
       hand_over(worker.run->take_finished());
@@ -313,10 +319,7 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
       continue;
     }
     if (!next.job) break;
-    if (taken.work == Work::kTop) let_others_help_at_once(worker, next);
-    if (next.others_ended && worker.pace.records_are_due()) {
-      hand_over(worker.run->take_finished());
-    }
+    if (taken.work == Work::kTop && next.others_wait) call_for_help();
     ++steps;
     if (steps + 2 < taken.count) fetch_soon(taken.jobs[steps + 2].execution);
     ended = run_step(*next.job, worker);
@@ -339,14 +342,14 @@ void Workers::hand_over_at_end(Worker& worker) {
   publisher_.publish(std::move(finished.without_record));
 }
 
+bool Workers::somebody_is_idle() const {
+  return core_.idle_workers.load() != 0 || core_.idle_reserved.load() != 0;
+}
+
 // Work of the top classes does not wait for the watcher.
-void Workers::let_others_help_at_once(const Worker& worker, const WorkerRun::Next& next) {
-  if (!next.others_wait && !next.others_ended) return;
-  const bool anybody = core_.idle_workers.load() != 0;
-  if (!anybody && core_.idle_reserved.load() == 0) return;
-  hand_over(worker.run->take_finished());
-  if (!next.others_wait) return;
-  anybody ? core_.scheduler.nudge() : core_.scheduler.nudge_top();
+void Workers::call_for_help() {
+  if (core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  if (core_.idle_reserved.load() != 0) core_.scheduler.nudge_top();
 }
 
 void Workers::hand_over(FinishedSteps finished) {

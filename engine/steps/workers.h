@@ -134,7 +134,8 @@ class Workers {
   void take(Polled& polled, Taken& taken, Effects& effects);
   std::size_t run(Taken& taken, Worker& worker);
   void hand_over_at_end(Worker& worker);
-  void let_others_help_at_once(const Worker& worker, const WorkerRun::Next& next);
+  [[nodiscard]] bool somebody_is_idle() const;
+  void call_for_help();
   /// Takes procedures that have not begun out of a run: all of them, or those that may not begin
   /// any more. Returns whether there were any.
   enum class Which : std::uint8_t { kForbidden, kAll };

@@ -39,7 +39,7 @@ struct Ground {
     run.fill(std::span(all).first(jobs), {}, work, shared);
   }
   // Begins a step, and ends the one before it.
-  StepCommit* step(StepCommit* ended) { return run.next(ended, 0, scheduler).job->commit; }
+  StepCommit* step(StepCommit* ended) { return run.next(ended, 0, scheduler, false).job->commit; }
   // The records belong to `commits`.
   static std::size_t count(FinishedSteps finished) {
     std::size_t records = 0;
@@ -47,7 +47,7 @@ struct Ground {
     return records;
   }
   void end(StepCommit* last) {
-    CHECK_FALSE(run.next(last, 0, scheduler).job.has_value());
+    CHECK_FALSE(run.next(last, 0, scheduler, false).job.has_value());
     count(run.take_finished());
   }
 };
@@ -107,6 +107,33 @@ TEST_CASE("a reserved worker helps with top work alone, at its first look") {
   CHECK(Ground::count(std::move(look.finished)) == (is_top ? 1 : 0));
   if (!is_top) running = ground.step(running);
   ground.end(running);
+}
+
+TEST_CASE("records that are due are handed over before the worker looks at what may begin") {
+  Ground ground;
+  ground.fill(3, false);
+  StepCommit* const first = ground.step(nullptr);
+
+  WorkerRun::Next next = ground.run.next(first, 0, ground.scheduler, true);
+  CHECK(next.has_records);
+  CHECK_FALSE(next.job.has_value());
+  CHECK(Ground::count(ground.run.take_finished()) == 1);
+
+  // To hand them over has made a tree fail.
+  next = ground.run.next(nullptr, 1, ground.scheduler, true);
+  CHECK_FALSE(next.has_records);
+  CHECK(next.recalled);
+  CHECK_FALSE(next.job.has_value());
+  CHECK(ground.run.sift(ground.taken, 1, [](const Execution&) { return false; }) == 2);
+  ground.end(nullptr);
+}
+
+TEST_CASE("no records are due when a run is over: its worker hands them over at its end") {
+  Ground ground;
+  ground.fill(1, false);
+  StepCommit* const only = ground.step(nullptr);
+  CHECK_FALSE(ground.run.next(only, 0, ground.scheduler, true).has_records);
+  CHECK(Ground::count(ground.run.take_finished()) == 1);
 }
 
 }  // namespace
