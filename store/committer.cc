@@ -100,6 +100,7 @@ bool Committer::write_queued() {
     MutexLock lock(queue_mutex_);
     if (!sleeping_ || lent_ || queue_.empty() || state_ != State::kOpen) return false;
     lent_ = true;
+    borrower_ = std::this_thread::get_id();
     look_at_sizes_ = queued_too_large_;
     taken = std::move(queue_);
   }
@@ -137,18 +138,22 @@ void Committer::run() {
   }
 }
 
-// Looks again and again: the requests that it waits for come sooner than a thread wakes up.
+// Looks again and again: the requests that it waits for come sooner than a thread wakes up. On busy
+// processors a look may take a time slice, and a wait that long gains nothing, whatever has come.
 void Committer::gather() {
   const std::size_t before = queued();
   const std::size_t wanted = gathering_.wanted(before);
   if (wanted <= before) return;
-  const auto give_up = std::chrono::steady_clock::now() + Gathering::kPatience;
+  const auto began = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::duration passed{};
   std::size_t now = before;
-  while (now < wanted && std::chrono::steady_clock::now() < give_up) {
+  while (now < wanted && passed < Gathering::kPatience) {
     std::this_thread::yield();
     now = queued();
+    passed = std::chrono::steady_clock::now() - began;
   }
-  gathering_.waited(now != before);
+  const bool most_came = 2 * (now - before) >= wanted - before;
+  gathering_.waited(most_came && passed < 2 * Gathering::kPatience);
 }
 
 CommitList Committer::wait_for_requests() {
@@ -180,7 +185,9 @@ bool Committer::pump(std::size_t requests_max) {
   return true;
 }
 
-void Committer::write_and_publish(CommitList taken) {
+// A thread that has no memory for this ends the process, whichever it is: if a thread that borrows
+// the place of the committer's could leave it by an exception, nothing would be written any more.
+void Committer::write_and_publish(CommitList taken) noexcept {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     gathering_.published(unit.size());
@@ -231,6 +238,8 @@ void Committer::close() noexcept {
              "a store is not closed from within its sink");
   {
     MutexLock lock(queue_mutex_);
+    PV2_ASSERT(!lent_ || borrower_ != std::this_thread::get_id(),
+               "a store is not closed from within its sink");
     if (state_ != State::kOpen) {
       while (state_ != State::kClosed) closed_.wait(queue_mutex_);
       return;

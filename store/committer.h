@@ -98,7 +98,7 @@ class Committer {
   void run();
   void gather() PV2_EXCLUDES(queue_mutex_);
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
-  void write_and_publish(CommitList taken);
+  void write_and_publish(CommitList taken) noexcept;
   CommitList cut_unit(CommitList& taken) const;
   Status write(const CommitList& unit);
 
@@ -113,7 +113,8 @@ class Committer {
   CommitList queue_ PV2_GUARDED_BY(queue_mutex_);
   CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
   bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< The thread does, and was not signalled.
-  bool lent_ PV2_GUARDED_BY(queue_mutex_) = false;      ///< A thread in write_queued() writes.
+  bool lent_ PV2_GUARDED_BY(queue_mutex_) = false;      ///< A thread in write_queued() writes:
+  std::thread::id borrower_ PV2_GUARDED_BY(queue_mutex_);  ///< this one.
   State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
   bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< A request ever was.
 

@@ -36,9 +36,9 @@ class Gathering {
     }
     return queued + (3 * last_ + 3) / 4;  // the last step of a procedure is followed by nothing
   }
-  /// What came of a wait.
-  void waited(bool more_came) noexcept {
-    if (more_came) {
+  /// Whether a wait has gained something: most of what was wanted came in time.
+  void waited(bool gained) noexcept {
+    if (gained) {
       next_pause_ = 1;
       return;
     }

@@ -34,7 +34,7 @@ void FaultStore::release() {
     MutexLock lock(faults_mutex_);
     hold_from_ = SIZE_MAX;
     while (CommitRequest* const request = held_.pop_front()) {
-      if (pass(*request) == CommitAnswer::kDurable) answered.push_back(*request);
+      if (pass(*request, Wake::kYes) == CommitAnswer::kDurable) answered.push_back(*request);
     }
   }
   // The inner store has answered at once, but the caller was told "queued" when the request was
@@ -125,10 +125,17 @@ CommitAnswer FaultStore::commit(CommitRequest& request) {
     held_.push_back(request);
     return CommitAnswer::kQueued;
   }
-  return pass(request);
+  return pass(request, Wake::kYes);
 }
 
 CommitAnswer FaultStore::commit_all(CommitList& requests) {
+  return commit_list(requests, Wake::kYes);
+}
+CommitAnswer FaultStore::queue_all(CommitList& requests) {
+  return commit_list(requests, Wake::kNo);
+}
+
+CommitAnswer FaultStore::commit_list(CommitList& requests, Wake wake) {
   MutexLock lock(faults_mutex_);
   if (closed_) {
     requests.for_each([](CommitRequest& request) { refuse_closed(request); });
@@ -144,19 +151,19 @@ CommitAnswer FaultStore::commit_all(CommitList& requests) {
       number(request);
       note(request);
     });
-    return inner_->commit_all(requests);
+    return wake == Wake::kYes ? inner_->commit_all(requests) : inner_->queue_all(requests);
   }
 
   CommitList durable;
   while (CommitRequest* const request = requests.pop_front()) {
-    if (pass(*request) == CommitAnswer::kDurable) durable.push_back(*request);
+    if (pass(*request, wake) == CommitAnswer::kDurable) durable.push_back(*request);
   }
   if (durable.empty()) return CommitAnswer::kQueued;
   requests = std::move(durable);
   return CommitAnswer::kDurable;
 }
 
-CommitAnswer FaultStore::pass(CommitRequest& request) {
+CommitAnswer FaultStore::pass(CommitRequest& request, Wake wake) {
   const std::size_t n = number(request);
   if (n >= crash_from_) {
     crashed_ = true;
@@ -164,14 +171,14 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
       drop(request);
       return CommitAnswer::kQueued;
     }
-    return pass_failing(request, Status(StatusCode::kIoError, "the store has crashed"));
+    return pass_failing(request, Status(StatusCode::kIoError, "the store has crashed"), wake);
   }
-  if (n >= fail_from_) return pass_failing(request, failure_);
+  if (n >= fail_from_) return pass_failing(request, failure_, wake);
   note(request);
   if (n == silent_) {
     silenced_ = &request;
     // For a request answered at once there is no later answer that could be dropped.
-    if (inner_->commit(request) == CommitAnswer::kQueued) return CommitAnswer::kQueued;
+    if (send(request, wake) == CommitAnswer::kQueued) return CommitAnswer::kQueued;
     crashed_ = true;
     if (after_crash_ == AfterCrash::kFail) {
       request.status = Status(StatusCode::kIoError, "the store has crashed");
@@ -180,19 +187,26 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
     drop(request);
     return CommitAnswer::kQueued;
   }
-  return inner_->commit(request);
+  return send(request, wake);
 }
 
-CommitAnswer FaultStore::pass_failing(CommitRequest& request, const Status& failure) {
+CommitAnswer FaultStore::pass_failing(CommitRequest& request, const Status& failure, Wake wake) {
   auto stand = std::make_unique<Stand>(request, failure);
   CommitRequest& in_place = *stand;
   stands_.emplace(&in_place, std::move(stand));
-  const CommitAnswer answer = inner_->commit(in_place);
+  const CommitAnswer answer = send(in_place, wake);
   if (answer == CommitAnswer::kDurable) {
     request.status = failure;
     stands_.erase(&in_place);
   }
   return answer;
+}
+
+CommitAnswer FaultStore::send(CommitRequest& request, Wake wake) {
+  if (wake == Wake::kYes) return inner_->commit(request);
+  CommitList one;
+  one.push_back(request);
+  return inner_->queue_all(one);
 }
 
 std::size_t FaultStore::number(const CommitRequest& request) {

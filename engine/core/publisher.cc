@@ -54,6 +54,11 @@ void Publisher::publish_committed() {
   }
 }
 
+bool Publisher::has_committed() const {
+  MutexLock lock(committed_mutex_);
+  return !publishing_ && !committed_.empty();
+}
+
 void Publisher::publish(CommitList finished) {
   std::vector<TreeWork*> sorted;
   bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
@@ -75,8 +80,10 @@ void Publisher::publish(CommitList finished) {
     for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
     sorted = std::move(effects.to_sort);
     if (!sorted.empty()) works = true;
-    if (core_.between_sections && works) core_.between_sections();
-    if (works) core_.give_way();
+    if (!works) continue;
+    core_.store.wake_writer();  // what this thread has queued does not wait for the rest
+    if (core_.between_sections) core_.between_sections();
+    core_.give_way();
   }
 }
 
@@ -104,6 +111,7 @@ CommitList Publisher::act_on(Effects& effects) {
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
+  if (!effects.log_lines.empty()) core_.store.wake_writer();  // the log sink may block
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }

@@ -42,6 +42,8 @@ class Publisher final : public CommitSink {
   /// Publishes the requests that the store gave back, in order. If another thread is publishing
   /// them, returns at once: that thread takes all.
   void publish_committed() PV2_EXCLUDES(committed_mutex_);
+  /// Whether publish_committed() would publish anything.
+  [[nodiscard]] bool has_committed() const PV2_EXCLUDES(committed_mutex_);
 
   /// Publishes requests that are durable or have failed, and the requests that follow from them.
   void publish(CommitList finished);
@@ -56,7 +58,7 @@ class Publisher final : public CommitSink {
   EngineCore& core_;
   const PublisherHooks hooks_;
 
-  Mutex committed_mutex_;
+  mutable Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
   bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< A thread publishes.
 };

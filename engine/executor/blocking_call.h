@@ -30,8 +30,9 @@ inline Status on_engine_thread(std::string_view verb) {
 template <class T>
 T await(EngineCore& core, Latch<T>& latch) {
   const auto is_answered = [&] { return latch.has_value.load(std::memory_order_acquire); };
-  while ((core.store.pump() || core.store.write_queued()) && !is_answered()) {
+  while (!is_answered() && (core.store.pump() || core.store.write_queued())) {
   }
+  if (is_answered()) core.store.wake_writer();  // for what this thread may have queued besides
   latch.wait();
   return *std::move(latch.value);
 }

@@ -32,6 +32,10 @@ bool leaves(const StepCommit& commit) {
 // The retention of a result begins when the end is recorded, not when the step answered.
 void date_held_back(const EngineCore& core, StepCommit& commit) {
   if (commit.next.ended_age == Progress::kNotDated) return;
+  if (!core.keeps_records) {
+    commit.next.ended_age = core.age.now();
+    return;
+  }
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
              commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);

@@ -25,10 +25,11 @@ class RunPace {
       mean_ = (3 * mean_ + all / (steps_ - 1)) / 4;
     }
     steps_ = 0;
+    is_new_run_ = true;
   }
   /// A step begins.
   void begin_step(WallTime now) noexcept {
-    if (steps_++ == 0) first_ = handed_over_ = now;
+    if (steps_++ == 0) first_ = now;
     last_ = now;
   }
 
@@ -37,10 +38,11 @@ class RunPace {
     return mean_ * static_cast<std::int64_t>(jobs) >= kWorthSharing;
   }
   /// Whether the records of the run should be handed over, though it has not ended. When it is
-  /// true, the caller does so.
-  [[nodiscard]] bool records_are_due() noexcept {
-    if (last_ - handed_over_ < kRecordsWait) return false;
-    handed_over_ = last_;
+  /// true, the caller does so. Always true for the first question of a run, which has no records.
+  [[nodiscard]] bool records_are_due(WallTime now) noexcept {
+    if (!is_new_run_ && now - handed_over_ < kRecordsWait) return false;
+    is_new_run_ = false;
+    handed_over_ = now;
     return true;
   }
 
@@ -56,6 +58,7 @@ class RunPace {
   WallTime first_{};  // when the first step of this run began
   WallTime last_{};   // when the last one did
   WallTime handed_over_{};
+  bool is_new_run_ = true;
 };
 
 }  // namespace pv2

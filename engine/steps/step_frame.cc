@@ -14,12 +14,13 @@
 
 namespace pv2 {
 
-StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source)
+StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
+                     WallTime began)
     : core(engine),
       execution(procedure),
       commit(record),
       random(source),
-      now(engine.clock.wall_now()),
+      now(began),
       step(procedure.turn.step != 0 ? procedure.turn.step : procedure.record.step),
       undo(procedure.turn.step != 0) {}
 

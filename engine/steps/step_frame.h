@@ -18,8 +18,9 @@ struct StepInfo;
 
 /// Owned by the worker that runs the step.
 struct StepFrame {
-  /// Begins a run of the step that `procedure` has to run or to undo.
-  StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source);
+  /// Begins, at `began`, a run of the step that `procedure` has to run or to undo.
+  StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
+            WallTime began);
 
   EngineCore& core;
   Execution& execution;

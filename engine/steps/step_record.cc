@@ -155,11 +155,25 @@ void StepRecord::write() {
              "a record belongs to the procedure that ran");
   const bool ends_root = frame_.execution.is_root() && is_finished(frame_.commit.next.state);
   ends_root ? date_end() : frame_.commit.next.clear_end();
-  if (frame_.core.keeps_records) {
+  if (frame_.core.keeps_records || is_large()) {
     update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
   }
   if (effects_.inbox_use) consume_signals();
   if (!effects_.rows.empty()) effects_.rows.append_to(frame_.commit.batch);
+}
+
+// Whether the record might be too large for a batch. Then it is made even for a store that does not
+// keep it, so that a step that fits there also fits on disk.
+bool StepRecord::is_large() const {
+  const Execution& execution = frame_.execution;
+  const Transition& next = frame_.commit.next;
+  const RowBatch& roots = frame_.commit.batch;
+  const StoreLimits& limits = frame_.core.store_limits;
+  const std::size_t image = next.new_image ? next.image.size() : execution.record.image.size();
+  const std::size_t bytes = roots.bytes() + effects_.rows.bytes() + execution.arguments.size() +
+                            image + next.result.size();
+  return bytes > limits.batch_bytes / 4 ||
+         roots.operations() + effects_.rows.operations() > limits.batch_operations / 2;
 }
 
 // The rows of a root that ends move to the results in the same batch, provided that one batch of

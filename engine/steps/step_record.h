@@ -49,6 +49,7 @@ class StepRecord {
  private:
   [[nodiscard]] bool gives_locks_back(ProcedureState state) const;
   void date_end();
+  [[nodiscard]] bool is_large() const;
   void consume_signals();
 
   const StepFrame& frame_;

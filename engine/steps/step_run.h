@@ -24,7 +24,7 @@ namespace pv2 {
 /// Owned by the worker that runs it.
 class StepRun {
  public:
-  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random, WallTime now,
           const std::shared_ptr<WakeTarget>& wake_target);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
@@ -33,10 +33,9 @@ class StepRun {
   /// the last record cannot be read: the commit is not filled, and the caller quarantines the tree.
   /// Every other failure is in the commit.
   Status run();
-  /// The step that runs or is undone, and when the run began.
+  /// The step that runs or is undone.
   [[nodiscard]] std::uint32_t step() const noexcept { return frame_.step; }
   [[nodiscard]] bool is_undo() const noexcept { return frame_.undo; }
-  [[nodiscard]] WallTime now() const noexcept { return frame_.now; }
 
  private:
   friend class StepContext;

@@ -184,19 +184,22 @@ bool Workers::idle(Worker& worker, Polled& polled) {
       if (found) take_and_run(polled, worker);
       return found;
     }
-    publisher_.publish_committed();  // perhaps it was nudged for that
+    if (publisher_.has_committed()) {  // it was nudged for that, and it may take long
+      cease_to_be_idle(worker);
+      return true;
+    }
   }
 }
 
 // The committer may have left a long list to an idle worker, which publishes it before it begins
 // anything that may take long. The committer leaves nothing to reserved workers.
 void Workers::cease_to_be_idle(Worker& worker) {
+  // In this order: a worker that has seen `watched` and does not watch is counted as idle here.
+  const bool watched = std::exchange(worker.watches, false);
+  if (watched) core_.watched.store(false);
   const bool others = idle_count(worker.work).fetch_sub(1) > 1;
   if (worker.work == Work::kTop) return;
-  if (std::exchange(worker.watches, false)) {
-    core_.watched.store(false);
-    if (others) core_.scheduler.nudge();
-  }
+  if (watched && others) core_.scheduler.nudge();
   publisher_.publish_committed();
 }
 
@@ -303,8 +306,9 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
   for (;;) {
+    const WallTime now = core_.clock.wall_now();
     const bool are_due =
-        worker.pace.records_are_due() || (taken.work == Work::kTop && somebody_is_idle());
+        worker.pace.records_are_due(now) || (taken.work == Work::kTop && somebody_is_idle());
     const std::uint64_t recalls = core_.recalls.load(std::memory_order_relaxed);
     WorkerRun::Next next =
         worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler, are_due);
@@ -322,7 +326,7 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
     if (taken.work == Work::kTop && next.others_wait) call_for_help();
     ++steps;
     if (steps + 2 < taken.count) fetch_soon(taken.jobs[steps + 2].execution);
-    ended = run_step(*next.job, worker);
+    ended = run_step(*next.job, now, worker);
   }
   hand_over_at_end(worker);
   return steps;
@@ -417,7 +421,7 @@ void Workers::put_back(const StepJob& job, bool halted) {
   if (!halted) core_.settle(execution, Disposition::kReturn);
 }
 
-StepCommit* Workers::run_step(StepJob job, Worker& worker) {
+StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
   Execution& execution = *job.execution;
   std::unique_ptr<StepCommit> owned(job.commit);
   StepCommit& commit = *owned;
@@ -429,9 +433,9 @@ StepCommit* Workers::run_step(StepJob job, Worker& worker) {
     fill_grant(core_, execution, commit);
     return owned.release();
   }
-  StepRun step(core_, execution, commit, worker.random, wake_target_);
-  worker.pace.begin_step(step.now());
-  worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
+  StepRun step(core_, execution, commit, worker.random, now, wake_target_);
+  worker.pace.begin_step(now);
+  worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), now);
   const Status ran = step.run();
   worker.activity.end();
   if (!ran.ok()) {

@@ -142,9 +142,10 @@ class Workers {
   bool call_back(WorkerRun& run, Which which);
   void hand_over(FinishedSteps finished);
   void put_back(const StepJob& job, bool halted) PV2_REQUIRES(core_.state_mutex);
-  /// Returns the commit that the step has filled. nullptr: the store gets none, because the tree
-  /// was quarantined, or because the procedure's offloaded work has to end first.
-  StepCommit* run_step(StepJob job, Worker& worker);
+  /// Runs a step that begins now. Returns the commit that it has filled. nullptr: the store gets
+  /// none, because the tree was quarantined, or because the procedure's offloaded work has to end
+  /// first.
+  StepCommit* run_step(StepJob job, WallTime now, Worker& worker);
   void quarantine(Execution& execution, const Status& why);
 
   EngineCore& core_;

@@ -147,8 +147,10 @@ std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
   return commit;
 }
 
-// Acknowledges again when the rows are deleted that had to go first.
+// Acknowledges again when the rows are deleted that had to go first. That happens on the thread
+// that publishes their deletion, and by then the caller sleeps.
 Reply<Status> Acknowledgements::once_deleted(ProcedureId id, Reply<Status> reply) {
+  if (reply.on == ReplyOn::kWaitingCaller) reply.on = ReplyOn::kHere;
   return {.tell =
               [this, id, reply = std::move(reply)](const Status& deleted) {
                 if (deleted.ok()) return acknowledge(id, reply);

@@ -325,7 +325,8 @@ void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
   PV2_ASSERT(!row.ok() || !*row, "a nonce that is taken for new has no row in the store");
 }
 
-// Writes the first record into the batch of `commit`, if the store keeps records.
+// Writes the first record into the batch of `commit`, if the store keeps records. The rows of a
+// root that a step submits are always made: they count for the size of the step's record.
 void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // from here on the table of live executions owns it
   PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
@@ -342,7 +343,7 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
     first.state = ProcedureState::kRunnable;
     commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   }
-  if (!core_.keeps_records) return;
+  if (!core_.keeps_records && commit.submitters.front().step == nullptr) return;
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);

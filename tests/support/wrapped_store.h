@@ -24,6 +24,9 @@ class WrappedStore : public ProcedureStore {
   Status recover_lease(CommitSink& sink) override { return inner_->recover_lease(sink); }
   CommitAnswer commit(CommitRequest& request) override { return inner_->commit(request); }
   CommitAnswer commit_all(CommitList& requests) override { return inner_->commit_all(requests); }
+  CommitAnswer queue_all(CommitList& requests) override { return inner_->queue_all(requests); }
+  bool write_queued() override { return inner_->write_queued(); }
+  void wake_writer() override { inner_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return inner_->get(space, key);
   }

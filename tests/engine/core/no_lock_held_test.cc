@@ -61,6 +61,18 @@ class ProbingStore final : public ProcedureStore {
     prober_.touch("commit_all");
     return inner_.commit_all(requests);
   }
+  CommitAnswer queue_all(CommitList& requests) override {
+    prober_.touch("queue_all");
+    return inner_.queue_all(requests);
+  }
+  bool write_queued() override {
+    prober_.touch("write_queued");
+    return inner_.write_queued();
+  }
+  void wake_writer() override {
+    prober_.touch("wake_writer");
+    inner_.wake_writer();
+  }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     prober_.touch("get");
     return inner_.get(space, key);
@@ -209,6 +221,9 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   }
   CHECK(executor->inspect().live_procedures() == 0);
 
+  REQUIRE(executor->submit(Probe(prober, "by a caller that waits")).ok());
+  executor->run_until_idle();
+
   // A second owner fences this one: the next commit fails, and the log and the host are told.
   MemoryProcedureStore thief(disk);
   struct NoSink final : CommitSink {
@@ -221,9 +236,9 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   let_go();
 
   for (const char* place :
-       {"commit_all", "get", "pump", "close", "log", "on_store_failure", "constructor",
-        "destructor", "fields", "locks", "priority", "execute", "rollback", "offload",
-        "submit callback", "wait callback", "acknowledge callback"}) {
+       {"commit_all", "queue_all", "wake_writer", "get", "pump", "close", "log", "on_store_failure",
+        "constructor", "destructor", "fields", "locks", "priority", "execute", "rollback",
+        "offload", "submit callback", "wait callback", "acknowledge callback"}) {
     INFO(place);
     CHECK(prober.touched.contains(place));
   }

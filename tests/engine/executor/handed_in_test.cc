@@ -196,6 +196,56 @@ TEST_CASE(
   must_be_well(engine);
 }
 
+// A program that was tried out without a disk does not fail on one.
+TEST_CASE("what is too large for a store on disk is too large for a store without records") {
+  EngineWorld engine;
+  ExecutorOptions options = engine.options();
+  options.store = noop();
+  engine.open(std::move(options));
+
+  engine.world.scripts["both"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    run.note.assign(9 << 20, 'n');
+    return Say::done(std::string(9 << 20, 'r'));
+  }};
+  const ProcedureId both = engine.submit("both");
+  engine.run();
+  must_say(engine.result(both).status, StatusCode::kInvalidArgument, "18874");
+  must_say(fails_with(engine,
+                      [](JobRun& run) {
+                        for (int i = 0; i < 65'536; ++i) run.ctx.put_row(std::to_string(i), "v");
+                      }),
+           StatusCode::kInvalidArgument, "rows");
+  engine.world.scripts["small"] = {};
+  must_say(fails_with(engine,
+                      [](JobRun& run) {
+                        run.ctx.put_row("k", "v");
+                        for (std::uint64_t i = 1; i <= 21'845; ++i) {
+                          run.ctx.submit(Job(run.world, "small"), {.nonce = {5, i}});
+                        }
+                      }),
+           StatusCode::kInvalidArgument, "writes 65537 rows");
+  CHECK(engine.store_failures.empty());
+}
+
+TEST_CASE("the end of a root whose record is large is held back, on a store without records too") {
+  EngineWorld engine;
+  ExecutorOptions options = engine.options();
+  options.store = noop();
+  engine.world.scripts["held"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return std::nullopt;
+    run.ctx.offload([] {});
+    for (int i = 0; i < 65'530; ++i) run.ctx.put_row(std::to_string(i), "v");
+    return Say::done(std::string(8 << 20, 'r'));
+  }};
+  engine.open(std::move(options));
+
+  const ProcedureId held = engine.submit("held");
+  engine.run();
+
+  CHECK(engine.result(held).status.to_string() == "OK");
+  CHECK(engine.store_failures.empty());
+}
+
 TEST_CASE("results, children and undos that are too large fail or park, and the engine goes on") {
   EngineWorld engine;
   engine.world.scripts["result"] = {.run = [](JobRun&) { return Say::done(kHuge); }};

@@ -50,6 +50,7 @@ class GatedStore final : public WrappedStore {
     waiting_.splice_back(std::move(requests));
     return CommitAnswer::kQueued;
   }
+  CommitAnswer queue_all(CommitList& requests) override { return commit_all(requests); }
   bool pump() override {
     bool did = false;
     while (syncs > 0 && !waiting_.empty()) {

@@ -5,8 +5,10 @@
 // a wake to the store's thread.
 
 #include <pv2/store/memory_procedure_store.h>
+#include <pv2/testing/fault_store.h>
 
 #include <atomic>
+#include <future>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -18,13 +20,20 @@
 namespace pv2::testing::who_writes_test {
 namespace {
 
-// Notes which threads wrote, and whether requests are queued that nobody was told to write.
-class WatchedStore final : public WrappedStore {
- public:
-  WatchedStore()
-      : WrappedStore(
-            memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread})) {}
+std::unique_ptr<FaultStore> threaded_store() {
+  return std::make_unique<FaultStore>(
+      memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}));
+}
 
+// Notes which threads wrote, and whether requests are queued that nobody was told to write.
+class WatchedStore final : public WrappedStore, private CommitSink {
+ public:
+  explicit WatchedStore(std::unique_ptr<ProcedureStore> inner) : WrappedStore(std::move(inner)) {}
+
+  Status recover_lease(CommitSink& sink) override {
+    sink_ = &sink;
+    return WrappedStore::recover_lease(*this);
+  }
   CommitAnswer queue_all(CommitList& requests) override {
     const CommitAnswer answer = inner().queue_all(requests);
     owes() = true;
@@ -32,6 +41,7 @@ class WatchedStore final : public WrappedStore {
   }
   bool write_queued() override {
     owes() = false;
+    ++asked();
     if (!inner().write_queued()) return false;
     const std::scoped_lock lock(writers_mutex_);
     writers_.insert(std::this_thread::get_id());
@@ -47,19 +57,34 @@ class WatchedStore final : public WrappedStore {
     thread_local bool owes = false;
     return owes;
   }
+  // How often this thread has called write_queued().
+  static int& asked() {
+    thread_local int asked = 0;
+    return asked;
+  }
   bool has_written(std::thread::id thread) {
     const std::scoped_lock lock(writers_mutex_);
     return writers_.contains(thread);
   }
+  // How often a thread that had published owed a wake.
+  std::atomic<int> owed_by_publisher = 0;
 
  private:
+  void on_committed(CommitList finished) noexcept override {
+    sink_->on_committed(std::move(finished));
+    if (owes()) ++owed_by_publisher;
+  }
+
+  CommitSink* sink_ = nullptr;
   std::mutex writers_mutex_;
   std::set<std::thread::id> writers_;
 };
 
 struct Ground {
   World world;
+  FaultStore* faults = nullptr;
   WatchedStore* store = nullptr;
+  std::promise<std::thread::id> store_has_failed;
   std::atomic<std::thread::id> worker;
   std::atomic<int> steps = 0;
   std::atomic<int> early = 0;  // steps that began while their worker owed a wake
@@ -72,27 +97,36 @@ struct Ground {
                                      if (WatchedStore::owes()) ++early;
                                      return std::nullopt;
                                    }};
-    auto watched = std::make_unique<WatchedStore>();
+    world.scripts["parent"] = {.children = {"five steps", "five steps"}};
+    auto inner = threaded_store();
+    faults = inner.get();
+    auto watched = std::make_unique<WatchedStore>(std::move(inner));
     store = watched.get();
     ExecutorOptions options;
     options.store = std::move(watched);
     add_job_types(options.registry, world);
     options.workers = 1;
-    options.log = {};
+    options.log = [this](LogLevel, std::string_view) {
+      if (WatchedStore::owes()) ++early;
+    };
+    options.on_store_failure = [this](const Status&) {
+      store_has_failed.set_value(std::this_thread::get_id());  // throws if it is called twice
+    };
     auto opened = ProcedureExecutor::open(std::move(options));
     REQUIRE(opened.status().to_string() == "OK");
     executor = *std::move(opened);
-    executor->start();
   }
-  void run_one() {
-    const auto submitted = executor->submit(Job(world, "five steps"));
+  ProcedureId run_one(const std::string& name = "five steps") {
+    const auto submitted = executor->submit(Job(world, name));
     REQUIRE(submitted.ok());
     REQUIRE(executor->wait(submitted->id)->status.ok());
+    return submitted->id;
   }
 };
 
 TEST_CASE("with one procedure in flight its worker writes the records of its steps") {
   Ground ground;
+  ground.executor->start();
   // The store's own thread may be awake at first, and then it writes.
   do {
     ground.run_one();
@@ -102,6 +136,7 @@ TEST_CASE("with one procedure in flight its worker writes the records of its ste
 
 TEST_CASE("a caller that waits until its submission is durable writes it itself") {
   Ground ground;
+  ground.executor->start();
   do {
     ground.run_one();
   } while (!ground.store->has_written(std::this_thread::get_id()));
@@ -109,6 +144,7 @@ TEST_CASE("a caller that waits until its submission is durable writes it itself"
 
 TEST_CASE("a caller with a callback leaves the writing to the store") {
   Ground ground;
+  ground.executor->start();
   std::atomic<int> ended = 0;
   constexpr int kMany = 200;
   for (int i = 0; i < kMany; ++i) {
@@ -124,8 +160,51 @@ TEST_CASE("a caller with a callback leaves the writing to the store") {
   REQUIRE_FALSE(WatchedStore::owes());
 }
 
+TEST_CASE(
+    "an acknowledgement that waits for the rows of a tree is written, whoever publishes those") {
+  Ground ground;
+  ground.executor->start();
+  for (int i = 0; i < 300; ++i) {
+    REQUIRE(ground.executor->acknowledge(ground.run_one("parent")).ok());
+  }
+  REQUIRE(ground.store->owed_by_publisher == 0);
+}
+
+TEST_CASE("a caller whose answer is known at once writes nothing for others") {
+  Ground ground;
+  ground.executor->start();
+  const SubmitOptions once{.nonce = {7, 1}};
+  REQUIRE(ground.executor->submit(Job(ground.world, "five steps"), once).ok());
+  const int before = WatchedStore::asked();
+
+  REQUIRE(ground.executor->find(once.nonce).ok());
+  REQUIRE(ground.executor->submit(Job(ground.world, "five steps"), once)->replayed);
+
+  REQUIRE(WatchedStore::asked() == before);
+}
+
+TEST_CASE("when the unit that a caller writes fails, it is told, and the host is told once") {
+  Ground ground;
+  ground.executor->start();
+  do {
+    ground.run_one();
+  } while (!ground.store->has_written(std::this_thread::get_id()));
+  ground.faults->fail_commit(ground.faults->commits() + 1,
+                             Status(StatusCode::kIoError, "the disk is gone"));
+
+  const auto submitted = ground.executor->submit(Job(ground.world, "five steps"));
+
+  REQUIRE(submitted.status().code() == StatusCode::kUnknownOutcome);
+  REQUIRE(ground.store_has_failed.get_future().get() != std::this_thread::get_id());
+  REQUIRE_FALSE(ground.executor->health().ok());
+  REQUIRE(ground.executor->submit(Job(ground.world, "five steps")).status().code() ==
+          StatusCode::kIoError);
+  ground.executor->stop();
+}
+
 TEST_CASE("many callers that write, and the worker, lose no procedure between them") {
   Ground ground;
+  ground.executor->start();
   std::vector<std::thread> callers;
   std::atomic<int> troubles = 0;
   for (int caller = 0; caller < 4; ++caller) {

@@ -89,8 +89,8 @@ class ProcedureStore {
   virtual CommitAnswer queue_all(CommitList& requests) { return commit_all(requests); }
 
   /// Makes what is queued durable on the calling thread and calls the sink, if the store's own
-  /// thread sleeps and no other thread is in here: one write and one sync. Returns whether it did.
-  /// If not, the store sees to what is queued. Thread-safe; not called by the sink.
+  /// thread sleeps and no other thread is in here: usually one write and one sync. Returns whether
+  /// it did. If not, the store sees to what is queued. Thread-safe; not called by the sink.
   virtual bool write_queued() { return false; }
 
   /// The store sees to what is queued. Thread-safe; does not block.

@@ -71,6 +71,9 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   Status recover_lease(CommitSink& sink) override;
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
+  CommitAnswer queue_all(CommitList& requests) override;
+  bool write_queued() override { return inner_->write_queued(); }
+  void wake_writer() override { inner_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return inner_->get(space, key);
   }
@@ -86,13 +89,16 @@ class FaultStore final : public ProcedureStore, private CommitSink {
 
  private:
   struct Stand;  // takes the place of a failing request in the inner store
+  enum class Wake { kYes, kNo };  // whether the inner store is told to write
 
   void on_committed(CommitList finished) noexcept override;
   static CommitAnswer refuse_closed(CommitRequest& request);
   void drop(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
-  CommitAnswer pass(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
-  CommitAnswer pass_failing(CommitRequest& request, const Status& failure)
+  CommitAnswer commit_list(CommitList& requests, Wake wake) PV2_EXCLUDES(faults_mutex_);
+  CommitAnswer pass(CommitRequest& request, Wake wake) PV2_REQUIRES(faults_mutex_);
+  CommitAnswer pass_failing(CommitRequest& request, const Status& failure, Wake wake)
       PV2_REQUIRES(faults_mutex_);
+  CommitAnswer send(CommitRequest& request, Wake wake);
   std::size_t number(const CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   void note(const CommitRequest& request) PV2_REQUIRES(faults_mutex_);
 
