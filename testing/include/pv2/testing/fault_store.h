@@ -88,7 +88,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   void close() noexcept override;
 
  private:
-  struct Stand;  // takes the place of a failing request in the inner store
+  struct Stand;                   // takes the place of a failing request in the inner store
   enum class Wake { kYes, kNo };  // whether the inner store is told to write
 
   void on_committed(CommitList finished) noexcept override;
