@@ -121,6 +121,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
     effects.reply(std::move(submitter.reply), candidate.status());
     return nullptr;
   }
+  const bool is_encoded = core_.keeps_records || submitter.step != nullptr;
   std::unique_ptr<InsertCommit> commit;
   FromStore from_store;
   for (;;) {
@@ -140,7 +141,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
   if (candidate->nonce() && !from_store.was_asked) {
     check_unknown(candidate->nonce(), candidate->execution->id);
   }
-  fill(std::move(candidate->execution), *commit);
+  fill(std::move(candidate->execution), *commit, is_encoded);
   return commit;
 }
 
@@ -325,9 +326,9 @@ void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
   PV2_ASSERT(!row.ok() || !*row, "a nonce that is taken for new has no row in the store");
 }
 
-// Writes the first record into the batch of `commit`, if the store keeps records. The rows of a
-// root that a step submits are always made: they count for the size of the step's record.
-void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
+// Writes the first record into the batch of `commit`, if it is encoded: if the store keeps records,
+// or a step submits the procedure, as its rows count for the size of the step's record.
+void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, bool is_encoded) {
   Execution& execution = *owned.release();  // from here on the table of live executions owns it
   PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
   PV2_ASSERT(execution.is_root() && execution.is_head(), "a submitted procedure is a root");
@@ -343,7 +344,7 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
     first.state = ProcedureState::kRunnable;
     commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   }
-  if (!core_.keeps_records && commit.submitters.front().step == nullptr) return;
+  if (!is_encoded) return;
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);

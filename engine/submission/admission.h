@@ -96,7 +96,7 @@ class Admission {
   std::unique_ptr<InsertCommit> enter(Candidate& candidate, Submitter submitter, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
   void check_unknown(const Nonce& nonce, ProcedureId id) const;
-  void fill(std::unique_ptr<Execution> execution, InsertCommit& commit);
+  void fill(std::unique_ptr<Execution> execution, InsertCommit& commit, bool is_encoded);
 
   EngineCore& core_;
   Publisher& publisher_;
