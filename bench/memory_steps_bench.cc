@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// memory_steps_bench: steps per second when nothing has to become durable: the engine itself. The
-// Noop store drops the records, but every record is encoded. Measured with one and two workers,
+// memory_steps_bench: steps per second when nothing has to become durable: the engine itself, with
+// the Noop store, for which no record is encoded. Measured with one and two workers,
 // both schedulers, and steps that do nothing or compute for 2 us. The load runs on the pool's one
 // thread, whose core the workers do not get. With procedures of 500 steps instead of five
 // (memory_long_steps) the load hardly counts.

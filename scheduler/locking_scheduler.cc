@@ -209,8 +209,14 @@ bool LockingScheduler::is_overtaken(const SchedulerEntry& polled,
   return class_in(now) > rank_class(polled.queued_rank_) || lifts_in(now) != lifts_then;
 }
 
+bool LockingScheduler::has_ready() const noexcept {
+  return has_ready_.load(std::memory_order_relaxed);
+}
+
+bool LockingScheduler::has_top_classes() const noexcept { return top_class_floor_ != 0; }
+
 bool LockingScheduler::is_top_work(const SchedulerEntry& polled) const noexcept {
-  return rank_class(polled.queued_rank_) >= top_class_floor_;
+  return has_top_classes() && rank_class(polled.queued_rank_) >= top_class_floor_;
 }
 
 bool LockingScheduler::withdraw(SchedulerEntry& entry) {
@@ -517,9 +523,12 @@ void LockingScheduler::count_ready(const SchedulerEntry& entry) {
   if (ready_->is_top(entry.rank_)) ++fresh_top_;
 }
 
-// Writes urgency_ only when it changes, as workers read it before each step. Returns whether a
+// Writes the hints only when they change, as workers read them before each step. Returns whether a
 // polled entry was lent a higher class.
 bool LockingScheduler::note_urgency() {
+  if (const bool ready = runnable_ != 0; ready != has_ready()) {
+    has_ready_.store(ready, std::memory_order_relaxed);
+  }
   const std::uint64_t urgency = table_->lifts_of_polled() << kUrgencyShift | ready_->first_class();
   const std::uint64_t before = urgency_.load(std::memory_order_relaxed);
   if (urgency == before) return false;

@@ -54,6 +54,8 @@ class ChoosingScheduler final : public ProcedureScheduler {
                                   std::uint64_t lifts_then) const noexcept override {
     return inner_->is_overtaken(polled, lifts_then);
   }
+  [[nodiscard]] bool has_ready() const noexcept override { return inner_->has_ready(); }
+  [[nodiscard]] bool has_top_classes() const noexcept override { return inner_->has_top_classes(); }
   [[nodiscard]] bool is_top_work(const SchedulerEntry& polled) const noexcept override {
     return inner_->is_top_work(polled);
   }

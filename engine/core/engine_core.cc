@@ -45,6 +45,8 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       store_name(options.store->name()),
       age(clock),
       opened(clock.wall_now()),
+      shares(keeps_records ? nullptr : std::make_unique<Share[]>(running.size())),
+      share_count(keeps_records ? 0 : running.size()),
       state(options, age) {}
 
 EngineCore::~EngineCore() = default;
@@ -90,11 +92,18 @@ void EngineCore::settle(Execution& execution, Disposition disposition) {
 }
 
 void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
-  if (state_mutex.try_lock()) return;
-  sleepers.fetch_add(1, std::memory_order_relaxed);
-  state_mutex.lock();
-  sleepers.fetch_sub(1, std::memory_order_relaxed);
-  let_in.fetch_add(1, std::memory_order_relaxed);
+  if (!state_mutex.try_lock()) {
+    sleepers.fetch_add(1, std::memory_order_relaxed);
+    state_mutex.lock();
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+    let_in.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.lock();
+}
+
+void EngineCore::unlock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.unlock();
+  state_mutex.unlock();
 }
 
 void EngineCore::give_way() const {

@@ -99,12 +99,21 @@ struct EngineCore {
   std::atomic<std::size_t> sleepers{0};
   std::atomic<std::size_t> let_in{0};
 
+  /// Who holds the state mutex holds these, too; see StateShare. One per worker; none if the store
+  /// keeps records.
+  struct alignas(64) Share {
+    Mutex share_mutex;
+  };
+  const std::unique_ptr<Share[]> shares;
+  const std::size_t share_count;
+
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
   Looks looks PV2_GUARDED_BY(state_mutex);
 
   /// Like state_mutex.lock(), and counts for give_way().
   void lock_state() PV2_ACQUIRE(state_mutex);
+  void unlock_state() PV2_RELEASE(state_mutex);
   /// Called between two sections of a work that takes the mutex again and again. A thread that
   /// sleeps until the mutex is free needs longer to wake up than this thread needs to take it back.
   /// So this thread waits a while until one sleeper has got the mutex.
@@ -116,7 +125,7 @@ struct EngineCore {
   /// Makes every worker look through the steps that it has taken and not begun.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
   /// OK, or why the engine accepts nothing any more.
-  Status unavailable() const PV2_REQUIRES(state_mutex);
+  Status unavailable() const PV2_REQUIRES_SHARED(state_mutex);
   /// The counters of a type.
   TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   /// nullptr: the procedure is not live, or has ended and is about to leave the table.

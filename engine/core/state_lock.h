@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StateLock: a section of the state mutex.
+// StateLock: a section of the state mutex. StateShare: a section in which a worker reads the state
+// beside the sections of other workers, and changes the procedures that it has in flight.
 
 #pragma once
 
@@ -26,7 +27,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
     const bool tell_news = core_.state.news.claim_task();
     const bool stops_work = !core_.state.leftovers.work.empty();
     core_.looks.end(outer_);
-    core_.state_mutex.unlock();
+    core_.unlock_state();
     if (stops_work) core_.tell_work_to_stop();
     if (look_at_deadlocks) core_.expect_deadlock_search();
     if (tell_news) core_.pool->post_news(core_.tell_news);
@@ -37,6 +38,27 @@ class PV2_SCOPED_CAPABILITY StateLock {
  private:
   EngineCore& core_;
   Looks* outer_ = nullptr;
+};
+
+/// Holds the share of one worker for a scope. While it does, no thread holds the state mutex, which
+/// takes all shares: so what it reads does not change, except procedures that other workers have in
+/// flight, and no other thread reads those that this worker has. Takes no other mutex.
+class PV2_SCOPED_CAPABILITY StateShare {
+ public:
+  StateShare(EngineCore& core, std::size_t worker) PV2_ACQUIRE_SHARED(core.state_mutex)
+      : share_(core.shares[worker]) {
+    PV2_ASSERT(worker < core.share_count, "a worker has a share if the store keeps no records");
+    lock();
+  }
+  ~StateShare() PV2_RELEASE() { unlock(); }
+  StateShare(const StateShare&) = delete;
+  StateShare& operator=(const StateShare&) = delete;
+
+ private:
+  void lock() PV2_NO_THREAD_SAFETY_ANALYSIS { share_.share_mutex.lock(); }
+  void unlock() PV2_NO_THREAD_SAFETY_ANALYSIS { share_.share_mutex.unlock(); }
+
+  EngineCore::Share& share_;
 };
 
 }  // namespace pv2

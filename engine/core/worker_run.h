@@ -35,6 +35,20 @@ struct StepJob {
   StepCommit* commit;
 };
 
+/// Procedures that a worker has taken and whose steps may begin: the jobs of its next run.
+struct StepJobs {
+  static constexpr std::size_t kMost = 64;
+
+  std::array<StepJob, kMost> jobs;  ///< The first `count` are set.
+  std::size_t count = 0;
+
+  void add(StepJob job) {
+    PV2_ASSERT(count < kMost, "a worker takes no more procedures than a run has room for");
+    jobs[count++] = job;
+  }
+  [[nodiscard]] std::span<StepJob> all() { return std::span(jobs).first(count); }
+};
+
 /// The results of steps: those that need a record, and those that are published without one.
 struct FinishedSteps {
   CommitList with_record;
@@ -56,7 +70,7 @@ struct RunMarks {
 class alignas(64) WorkerRun {
  public:
   /// How many procedures a worker polls at once.
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMost = StepJobs::kMost;
   using Jobs = std::span<StepJob, kMost>;
   enum class Work : std::uint8_t { kAny, kTop };
 

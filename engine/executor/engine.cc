@@ -57,7 +57,8 @@ Status Engine::make_threads() {
   if (core.options.workers == 0) return Status();
   Status made = timers.make_thread(gate);
   if (!made.ok()) return made;
-  return workers.make_threads(core.options.workers, core.options.reserved_workers, gate);
+  const unsigned reserved = core.scheduler.has_top_classes() ? core.options.reserved_workers : 0;
+  return workers.make_threads(core.options.workers, reserved, gate);
 }
 
 }  // namespace pv2

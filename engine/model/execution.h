@@ -9,12 +9,13 @@
 //     kQueued, kWaiting,       any thread that holds the state mutex
 //     kIdle, kDropping
 //     kInFlight                the worker that took it, without a lock, until it hands the record
-//                              to the store; then the publisher, under the state mutex
+//                              to the store; then the publisher, under the state mutex, or that
+//                              worker with its share of the state
 //
-// Once the procedure is durable, `record` changes only under the state mutex: to what a published
-// record says, to what a restart would conclude from the records, or to a wait that needs no
-// record. A worker that runs a step writes its changes into a Transition, which takes effect when
-// it is published.
+// Once the procedure is durable, `record` changes only in a section of the state: to what a
+// published record says, to what a restart would conclude from the records, or to a wait that needs
+// no record. A worker that runs a step writes its changes into a Transition, which takes effect
+// when it is published.
 
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunPace: how long the steps of one worker take, so that it knows whether a run is worth sharing
-// with an idle worker (to wake one costs 20 us), and when the records of a run have waited for long
-// enough. An estimate: no result depends on it, and a clock that jumps does no harm.
+// with an idle worker (to wake one costs 20 us), when the records of a run have waited for long
+// enough, and how many rounds of steps a run may have. An estimate: no result depends on it, and a
+// clock that jumps does no harm.
 
 #pragma once
 
@@ -18,24 +19,33 @@ namespace pv2 {
 /// Owned by its worker.
 class RunPace {
  public:
-  /// A new run begins.
+  /// A new run begins: the first of its rounds follows.
   void begin_run() noexcept {
     if (steps_ > 1) {
       const auto all = std::clamp<std::chrono::nanoseconds>(last_ - first_, {}, kMost);
-      mean_ = (3 * mean_ + all / (steps_ - 1)) / 4;
+      mean_ = (3 * mean_ + all / (steps_ - 1) * steps_ / in_first_round_) / 4;
     }
-    steps_ = 0;
+    steps_ = in_first_round_ = 0;
+    rounds_ = 0;
     is_new_run_ = true;
   }
+  /// Each procedure of the run has one step in a round.
+  void begin_round() noexcept { ++rounds_; }
   /// A step begins.
   void begin_step(WallTime now) noexcept {
     if (steps_++ == 0) first_ = now;
+    if (rounds_ == 1) ++in_first_round_;
     last_ = now;
   }
 
-  /// Whether another worker should take some of `jobs`.
+  /// Whether another worker should take some of `jobs`, with which a round has begun. From a long
+  /// run it should: if it were not idle, the run would end as soon as other procedures are ready.
   [[nodiscard]] bool is_worth_sharing(std::size_t jobs) const noexcept {
-    return mean_ * static_cast<std::int64_t>(jobs) >= kWorthSharing;
+    return is_long() || (rounds_ == 1 && mean_ * static_cast<std::int64_t>(jobs) >= kWorthSharing);
+  }
+  /// Whether the run has taken so long that it ends when other procedures are ready.
+  [[nodiscard]] bool is_long() const noexcept {
+    return rounds_ >= kRoundsMost || last_ - first_ >= kRecordsWait;
   }
   /// Whether the records of the run should be handed over, though it has not ended. When it is
   /// true, the caller does so. Always true for the first question of a run, which has no records.
@@ -53,8 +63,12 @@ class RunPace {
   static constexpr Duration kRecordsWait = std::chrono::microseconds(100);
   static constexpr std::chrono::seconds kMost{10};
 
-  std::chrono::nanoseconds mean_{};  // of the steps of the last runs
-  std::int64_t steps_ = 0;
+  static constexpr unsigned kRoundsMost = 8;
+
+  std::chrono::nanoseconds mean_{};  // per procedure in the last runs
+  std::int64_t steps_ = 0;           // of this run
+  std::int64_t in_first_round_ = 0;  // of them
+  unsigned rounds_ = 0;
   WallTime first_{};  // when the first step of this run began
   WallTime last_{};   // when the last one did
   WallTime handed_over_{};

@@ -24,6 +24,7 @@
 #include "tree/failure.h"
 #include "tree/flight.h"
 #include "tree/member_step.h"
+#include "tree/take_over.h"
 
 namespace pv2 {
 namespace {
@@ -137,6 +138,7 @@ void Workers::work(std::size_t index, Work work) {
   const EngineThread mark(&core_);
   Random random = core_.random_of_life(index);
   Worker me = worker(index, random, work);
+  me.has_thread = true;
   me.may_write = work == Work::kAny;
   Polled polled;
   for (;;) {
@@ -286,22 +288,71 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   // In an engine without threads a step may run the engine: this is then a run within a run.
   std::optional<WorkerRun> inner;
   if (host.run->is_active()) host.run = &inner.emplace();
-  return {take_and_run(polled, host), true};
+  return {take_and_run(polled, host, max_steps), true};
 }
 
-std::size_t Workers::take_and_run(Polled& polled, Worker& worker) {
+std::size_t Workers::take_and_run(Polled& polled, Worker& worker, std::size_t max_steps) {
   Effects effects;
   Taken taken;
   take(polled, taken, effects);
   publisher_.perform(effects);
-  return run(taken, worker);
+  return run(taken, worker, max_steps);
+}
+
+// With a store that keeps no records, a worker goes on with the procedures that can go on, round
+// after round. With any other store there is one round: the next step waits for the disk.
+std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {
+  worker.pace.begin_run();
+  std::size_t steps = 0;
+  do {
+    steps += run_round(taken, worker);
+    taken.count = 0;
+    may_go_on(worker, max_steps - steps) ? go_on(taken, worker) : hand_over_at_end(worker);
+  } while (taken.count != 0);
+  return steps;
+}
+
+// Procedures of the same class wait for a run that goes on, and for a long one nobody waits. The
+// host's thread has other work that the scheduler does not know of.
+bool Workers::may_go_on(const Worker& worker, std::size_t steps_left) const {
+  if (core_.share_count == 0 || steps_left < kRun) return false;
+  if (!worker.pace.is_long()) return true;
+  return worker.has_thread && !core_.scheduler.has_ready();
+}
+
+// Hands over the records of a round. The procedures that only go on become the jobs of the next
+// one: they stay in flight, and neither the scheduler nor another thread hears of them. A recall is
+// noticed at the next look, as it is made under the state mutex.
+void Workers::go_on(Taken& taken, Worker& worker) {
+  FinishedSteps finished = worker.run->take_finished();
+  if (!finished.with_record.empty() &&
+      core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
+    CommitList others;
+    {
+      const StateShare share(core_, worker.index);
+      taken.marks.recalls = core_.recalls.load(std::memory_order_relaxed);
+      while (CommitRequest* const request = finished.with_record.pop_front()) {
+        auto& commit = static_cast<StepCommit&>(*request);
+        if (!only_goes_on(core_, commit)) {
+          others.push_back(commit);
+          continue;
+        }
+        Execution& execution = *commit.execution;
+        take_over_record(execution, commit);
+        commit.reset();
+        taken.add({&execution, &commit});
+      }
+    }
+    publisher_.publish(std::move(others));
+  }
+  publisher_.publish(std::move(finished.without_record));
 }
 
 // Returns the number of steps that have begun.
-std::size_t Workers::run(Taken& taken, Worker& worker) {
-  worker.pace.begin_run();
+std::size_t Workers::run_round(Taken& taken, Worker& worker) {
+  worker.pace.begin_round();
   const bool shared = taken.work == Work::kTop || worker.pace.is_worth_sharing(taken.count);
-  worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work, shared);
+  worker.run->fill(taken.all(), taken.marks, taken.work, shared);
   tell_idle_workers(worker, taken.count, shared);
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
@@ -328,7 +379,6 @@ std::size_t Workers::run(Taken& taken, Worker& worker) {
     if (steps + 2 < taken.count) fetch_soon(taken.jobs[steps + 2].execution);
     ended = run_step(*next.job, now, worker);
   }
-  hand_over_at_end(worker);
   return steps;
 }
 
@@ -378,8 +428,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
       auto& execution = static_cast<Execution&>(*entry);
       const Fate fate = fate_of(execution, halted);
       if (fate == Fate::kTaken) {
-        PV2_ASSERT(taken.count < kRun, "no more procedures are taken than were polled");
-        taken.jobs[taken.count++] = take_one(core_, execution);
+        taken.add(take_one(core_, execution));
       } else {
         turn_away(core_, execution, fate, effects);
       }

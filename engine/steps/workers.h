@@ -5,7 +5,7 @@
 // It does not wait for the store while there is work. When there is none, it writes its records
 // itself instead of waking the store's thread and sleeping, and publishes them: with few procedures
 // in flight a step wakes no thread. When the store answers "durable at once" (Noop), the worker
-// publishes too.
+// publishes too, and goes on at once with procedures that are alone (go_on()).
 //
 // A step that takes long delays other procedures by two milliseconds at most while a worker is
 // idle: idle workers take the procedures that wait behind it out of its worker's run. One of them,
@@ -93,15 +93,18 @@ class Workers {
     /// ProcedureScheduler::lifts() when the worker last looked through all runs.
     std::uint64_t looked_through = 0;
     RunPace pace{};
+    std::size_t index = 0;
     /// Of each worker, the run in which something waited at the last look; 0: none.
     std::vector<std::uint64_t> seen{};
     bool watches = false;      ///< It is the watcher.
     unsigned quiet_looks = 0;  ///< Looks in a row in which no run had anything that waits.
+    bool has_thread = false;   ///< It is a thread of the executor, not the host's.
     bool may_write = false;    ///< It may write what it has queued in the store.
     bool has_queued = false;   ///< It has queued records, and woken nobody to write them.
   };
   [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) {
     Worker made{&core_.runs[index], core_.running.of(index), random, work};
+    made.index = index;
     made.seen.resize(core_.running.size());
     return made;
   }
@@ -111,10 +114,8 @@ class Workers {
     std::size_t count = 0;
     std::uint64_t lifts = 0;
   };
-  /// The polled procedures that may begin: the jobs of the next run.
-  struct Taken {
-    std::array<StepJob, kRun> jobs;  ///< The first `count` are set.
-    std::size_t count = 0;
+  /// The jobs of the next run.
+  struct Taken : StepJobs {
     RunMarks marks;
     Work work = Work::kAny;
   };
@@ -130,9 +131,13 @@ class Workers {
   void cease_to_be_idle(Worker& worker);
   void tell_idle_workers(const Worker& worker, std::size_t jobs, bool shared);
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
-  std::size_t take_and_run(Polled& polled, Worker& worker);
+  std::size_t take_and_run(Polled& polled, Worker& worker, std::size_t max_steps = SIZE_MAX);
   void take(Polled& polled, Taken& taken, Effects& effects);
-  std::size_t run(Taken& taken, Worker& worker);
+  /// Runs the steps of `taken`, and those that follow at once, at most `max_steps`.
+  std::size_t run(Taken& taken, Worker& worker, std::size_t max_steps = SIZE_MAX);
+  std::size_t run_round(Taken& taken, Worker& worker);
+  [[nodiscard]] bool may_go_on(const Worker& worker, std::size_t steps_left) const;
+  void go_on(Taken& taken, Worker& worker);
   void hand_over_at_end(Worker& worker);
   [[nodiscard]] bool somebody_is_idle() const;
   void call_for_help();

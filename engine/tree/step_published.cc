@@ -21,6 +21,7 @@
 #include "tree/members_at_work.h"
 #include "tree/resume.h"
 #include "tree/rollback.h"
+#include "tree/take_over.h"
 
 namespace pv2 {
 namespace {
@@ -47,42 +48,6 @@ bool is_order(const StepCommit& commit) {
 // Whether an operator ordered that everything under a head ends (bypass).
 bool is_last_order(const StepCommit& commit) {
   return is_order(commit) && commit.next.history->outcome == Outcome::Kind::kBypassed;
-}
-
-// Applies the record to what this run knows of the waits of `execution`: they are over or go on.
-void apply_to_run(Execution& execution, const Transition& next) {
-  PV2_ASSERT(!next.deadline || next.due != kNotDue, "a deadline has a due time in this run");
-  execution.wait.due = next.due;
-  execution.wait.timed_out = false;
-  if (!next.ends_waits) return;
-  ++execution.wait.epoch;
-  execution.wait.wake_pending = false;
-}
-
-// The execution takes over what its record says.
-void become(Execution& execution, StepCommit& commit) {
-  Transition& next = commit.next;
-  Record& record = execution.record;
-  const bool is_grant = commit.kind == StepCommit::Kind::kGrant;
-  PV2_ASSERT(!commit.is_only_locks() || is_grant == next.holds_locks,
-             "a record of locks alone holds them exactly if it is a grant");
-  const bool step_is_over = next.visits != record.visits || next.step != record.step;
-  const bool had_interrupted = record.interrupted != nullptr;
-  const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn.step : record.step;
-  commit.was_parked = record.parked;
-  execution.ahead_of_record = !commit.needs_record;
-  if (commit.needs_record) {
-    if (next.undo == UndoChange::kPush && record.undo.empty()) {
-      record.undo.reserve(execution.type->steps.size());  // once
-    }
-    record.assign(next, ran_step, commit.sequence);
-  } else {
-    record.assign_wait(next);
-  }
-  if (step_is_over) execution.started = false;
-  if (commit.was_parked != record.parked) note_parked(execution);
-  if (record.interrupted && !had_interrupted) ++execution.root->domain.heads_that_say_it;
-  if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
 
 // Removes the messages that the record consumed from the inbox, and notes which messages the
@@ -301,7 +266,7 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   PV2_ASSERT(children.empty() || about.unfinished_children == 0,
              "a member that spawns has joined those that it spawned before");
   if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
-  become(about, *this);
+  take_over_record(about, *this);
   if (!is_only_locks() && (about.inbox || inbox_use)) use_inbox(about, *this);
   if (!next.retried.ok()) tell_of_retry(core, about, *this, effects);
   answer_with(*this, Status(), effects);

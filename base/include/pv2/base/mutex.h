@@ -24,9 +24,12 @@
 #define PV2_PT_GUARDED_BY(mutex) PV2_THREAD_ANNOTATION(pt_guarded_by(mutex))
 /// The caller holds the mutex.
 #define PV2_REQUIRES(...) PV2_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+/// The caller holds the mutex, or a share of what it guards: it reads what it guards.
+#define PV2_REQUIRES_SHARED(...) PV2_THREAD_ANNOTATION(requires_shared_capability(__VA_ARGS__))
 /// The caller does not hold the mutex; this function takes it.
 #define PV2_EXCLUDES(...) PV2_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define PV2_ACQUIRE(...) PV2_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define PV2_ACQUIRE_SHARED(...) PV2_THREAD_ANNOTATION(acquire_shared_capability(__VA_ARGS__))
 #define PV2_RELEASE(...) PV2_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define PV2_TRY_ACQUIRE(...) PV2_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 /// The lock order, where it is fixed (docs/concurrency.md).

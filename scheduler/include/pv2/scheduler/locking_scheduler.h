@@ -65,6 +65,8 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] std::uint64_t lifts() const noexcept override;
   [[nodiscard]] bool is_overtaken(const SchedulerEntry& polled,
                                   std::uint64_t lifts_then) const noexcept override;
+  [[nodiscard]] bool has_ready() const noexcept override;
+  [[nodiscard]] bool has_top_classes() const noexcept override;
   [[nodiscard]] bool is_top_work(const SchedulerEntry& polled) const noexcept override;
   bool withdraw(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   void stop() override PV2_EXCLUDES(queues_mutex_);
@@ -170,6 +172,7 @@ class LockingScheduler : public ProcedureScheduler {
   mutable std::atomic<bool> suspects_cycles_{false};
   /// A hint too: in the low 16 bits the highest class, by rank, that could run; above them lifts().
   std::atomic<std::uint64_t> urgency_{0};
+  std::atomic<bool> has_ready_{false};  ///< A hint: whether `runnable_` is not 0.
 };
 
 }  // namespace pv2

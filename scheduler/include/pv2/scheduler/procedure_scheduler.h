@@ -93,6 +93,12 @@ class ProcedureScheduler {
   /// may miss what another thread does at the same moment.
   [[nodiscard]] virtual bool is_overtaken(const SchedulerEntry& polled,
                                           std::uint64_t lifts_then) const noexcept = 0;
+  /// Whether an entry could run that no worker has polled. A worker that goes on with what it has
+  /// polled asks. Costs one load and no mutex, and is a hint like is_overtaken().
+  [[nodiscard]] virtual bool has_ready() const noexcept = 0;
+  /// Whether some classes are top classes and others are not. If not, no work is top work, and a
+  /// worker that was to be reserved for it is one like the others.
+  [[nodiscard]] virtual bool has_top_classes() const noexcept = 0;
   /// Whether `polled` was polled as work of the top classes, so that a reserved worker may run it.
   [[nodiscard]] virtual bool is_top_work(const SchedulerEntry& polled) const noexcept = 0;
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With a store that keeps no records, a worker goes on with a procedure that is alone in its tree,
+// step after step, and neither the scheduler nor another thread hears of it. Nothing is late for
+// that reason: a stop, an abort, a signal, work of a higher class, another procedure that is ready,
+// a worker that is idle. And listings show how far it has come.
+
+#include <pv2/engine/state_machine_procedure.h>
+#include <pv2/store/noop_procedure_store.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "model/looks.h"
+#include "support/catch.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing::going_on_test {
+namespace {
+
+enum class Leg { kLeft = 1, kRight = 2 };
+
+// What the walks of one test share.
+struct Paths {
+  std::atomic<std::uint64_t> steps = 0;
+  std::atomic<bool> may_end = false;
+  std::function<void(StepContext& ctx)> at_each_step = [](StepContext&) {};
+
+  void wait_for_steps(std::uint64_t more) {
+    const std::uint64_t from = steps;
+    for (std::uint64_t now = from; now < from + more; now = steps) steps.wait(now);
+  }
+};
+
+// Walks from one leg to the other until it may end.
+class Walk final : public StateMachineProcedure<Leg> {
+ public:
+  static constexpr std::string_view kType = "test.Walk";
+  static constexpr auto kSteps =
+      steps(step(Leg::kLeft, "LEFT", kNoUndo), step(Leg::kRight, "RIGHT", kNoUndo));
+
+  explicit Walk(Paths& paths, bool is_meta = false) : paths_(paths), is_meta_(is_meta) {}
+  void fields(auto& f) {
+    f.arg(1, "is_meta", is_meta_);
+    f(2, "walked", walked_);
+  }
+  LockSet locks() const override {
+    return is_meta_ ? std::move(LockSet().meta(LockMode::kExclusive)) : LockSet();
+  }
+  Flow execute_from_state(Leg leg, StepContext& ctx) override {
+    ++walked_;
+    paths_.at_each_step(ctx);
+    ++paths_.steps;
+    paths_.steps.notify_all();
+    if (paths_.may_end || is_meta_) return done();
+    return next(leg == Leg::kLeft ? Leg::kRight : Leg::kLeft);
+  }
+
+ private:
+  Paths& paths_;
+  bool is_meta_;
+  std::uint64_t walked_ = 0;
+};
+
+struct Ground {
+  Paths paths;
+  std::unique_ptr<ProcedureExecutor> executor;
+
+  explicit Ground(unsigned workers) {
+    ExecutorOptions options;
+    options.store = noop();
+    options.registry.add<Walk>(paths);
+    options.workers = workers;
+    options.log = {};
+    auto opened = ProcedureExecutor::open(std::move(options));
+    REQUIRE(opened.status().to_string() == "OK");
+    executor = *std::move(opened);
+    executor->start();
+  }
+  ~Ground() { paths.may_end = true; }
+  // How many steps the records of a walk say that it has made.
+  std::uint64_t walked(ProcedureId id) const {
+    const auto shown = executor->inspect().describe(id);
+    REQUIRE(shown.ok());
+    const std::size_t at = shown->fields.find_last_of("0123456789");
+    REQUIRE(at != std::string::npos);
+    const std::size_t from = shown->fields.find_last_not_of("0123456789", at) + 1;
+    return std::stoull(shown->fields.substr(from));
+  }
+  ProcedureId submit(bool is_meta = false) {
+    const auto submitted = executor->submit(Walk(paths, is_meta));
+    REQUIRE(submitted.ok());
+    return submitted->id;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the steps of a procedure that is alone are not published one by one") {
+  Ground ground(1);
+  const ProcedureId id = ground.submit();
+  ground.paths.wait_for_steps(100);
+  const std::uint64_t before = SectionLooks::of(*ground.executor).total;
+
+  ground.paths.wait_for_steps(100'000);
+
+  CHECK(SectionLooks::of(*ground.executor).total - before < 1'000);
+  ground.paths.may_end = true;
+  CHECK(ground.executor->wait(id)->status.ok());
+}
+
+TEST_CASE("a stop ends a walk of steps that follow each other at once") {
+  Ground ground(2);
+  for (int i = 0; i < 3; ++i) ground.submit();
+  ground.paths.wait_for_steps(1'000);
+
+  ground.executor->stop();
+
+  const std::uint64_t at_the_end = ground.paths.steps;
+  CHECK(at_the_end >= 1'000);
+  CHECK_FALSE(ground.paths.may_end);
+}
+
+TEST_CASE("an abort ends a walk of steps that follow each other at once") {
+  const unsigned workers = GENERATE(1U, 2U);
+  Ground ground(workers);
+  const ProcedureId stays = ground.submit();
+  for (int i = 0; i < 50; ++i) {
+    const ProcedureId id = ground.submit();
+    ground.paths.wait_for_steps(100);
+    REQUIRE(ground.executor->abort(id).to_string() == "OK");
+    REQUIRE(ground.executor->wait(id)->state == ProcedureState::kRolledBack);
+  }
+  ground.paths.may_end = true;
+  CHECK(ground.executor->wait(stays)->status.ok());
+}
+
+TEST_CASE("a procedure that is submitted beside walks that fill the only worker has its turn") {
+  Ground ground(1);
+  for (int i = 0; i < 70; ++i) ground.submit();  // more than one run takes
+  ground.paths.wait_for_steps(10'000);
+
+  for (int i = 0; i < 20; ++i) {
+    const ProcedureId meta = ground.submit(true);
+    REQUIRE(ground.executor->wait(meta)->status.ok());
+  }
+  const ProcedureId late = ground.submit();
+  while (ground.walked(late) < 100) ground.paths.wait_for_steps(100);
+}
+
+TEST_CASE("listings show how far a walk has come, and never a step back") {
+  Ground ground(2);
+  std::vector<ProcedureId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(ground.submit());
+  std::array<std::uint64_t, 4> seen{};
+  while (*std::min_element(seen.begin(), seen.end()) < 10'000) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::uint64_t now = ground.walked(ids[i]);
+      REQUIRE(now >= seen[i]);
+      seen[i] = now;
+    }
+  }
+}
+
+TEST_CASE("a signal reaches a walk of steps that follow each other at once") {
+  std::atomic<int> heard = 0;
+  Ground ground(1);
+  ground.paths.at_each_step = [&](StepContext& ctx) {
+    if (ctx.signal("hello") == nullptr) return;
+    ++heard;
+    heard.notify_all();
+  };
+  const ProcedureId id = ground.submit();
+  ground.paths.wait_for_steps(1'000);
+
+  REQUIRE(ground.executor->signal(id, "hello").ok());
+
+  heard.wait(0);
+  ground.paths.may_end = true;
+  CHECK(ground.executor->wait(id)->status.ok());
+}
+
+TEST_CASE("an idle worker takes a part of a walk that fills another worker") {
+  std::mutex threads_mutex;
+  std::set<std::thread::id> threads;
+  Ground ground(2);
+  ground.paths.at_each_step = [&](StepContext&) {
+    const std::scoped_lock lock(threads_mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  for (int i = 0; i < 8; ++i) ground.submit();
+  for (;;) {
+    ground.paths.wait_for_steps(1'000);
+    const std::scoped_lock lock(threads_mutex);
+    if (threads.size() == 2) break;
+  }
+}
+
+}  // namespace pv2::testing::going_on_test
