@@ -213,7 +213,9 @@ bool LockingScheduler::has_ready() const noexcept {
   return has_ready_.load(std::memory_order_relaxed);
 }
 
-bool LockingScheduler::has_top_classes() const noexcept { return top_class_floor_ != 0; }
+bool LockingScheduler::has_top_classes() const noexcept {
+  return top_class_floor_ != 0 && top_class_floor_ < kRankClasses;
+}
 
 bool LockingScheduler::is_top_work(const SchedulerEntry& polled) const noexcept {
   return has_top_classes() && rank_class(polled.queued_rank_) >= top_class_floor_;
@@ -526,7 +528,8 @@ void LockingScheduler::count_ready(const SchedulerEntry& entry) {
 // Writes the hints only when they change, as workers read them before each step. Returns whether a
 // polled entry was lent a higher class.
 bool LockingScheduler::note_urgency() {
-  if (const bool ready = runnable_ != 0; ready != has_ready()) {
+  // What the lock table owes, a poll has to serve.
+  if (const bool ready = runnable_ != 0 || table_->owes(); ready != has_ready()) {
     has_ready_.store(ready, std::memory_order_relaxed);
   }
   const std::uint64_t urgency = table_->lifts_of_polled() << kUrgencyShift | ready_->first_class();

@@ -179,9 +179,13 @@ bool Committer::pump(std::size_t requests_max) {
     } else {
       while (taken.size() < requests_max) taken.push_back(*queue_.pop_front());
     }
+    lent_ = !taken.empty();
+    borrower_ = std::this_thread::get_id();
   }
   if (taken.empty()) return false;
   write_and_publish(std::move(taken));
+  MutexLock lock(queue_mutex_);
+  lent_ = false;
   return true;
 }
 

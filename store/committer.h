@@ -113,8 +113,9 @@ class Committer {
   CommitList queue_ PV2_GUARDED_BY(queue_mutex_);
   CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
   bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< The thread does, and was not signalled.
-  bool lent_ PV2_GUARDED_BY(queue_mutex_) = false;      ///< A thread in write_queued() writes:
-  std::thread::id borrower_ PV2_GUARDED_BY(queue_mutex_);  ///< this one.
+  /// A thread in write_queued() or pump() writes: `borrower_`.
+  bool lent_ PV2_GUARDED_BY(queue_mutex_) = false;
+  std::thread::id borrower_ PV2_GUARDED_BY(queue_mutex_);
   State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
   bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< A request ever was.
 

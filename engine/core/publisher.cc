@@ -77,11 +77,11 @@ void Publisher::publish(CommitList finished) {
       hooks_.audit_now_and_then(core_);
     }
     finished.splice_back(act_on(effects));
-    for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
-    sorted = std::move(effects.to_sort);
-    if (!sorted.empty()) works = true;
+    if (!effects.to_sort.empty()) works = true;
     if (!works) continue;
     core_.store.wake_writer();  // what this thread has queued does not wait for the rest
+    for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
+    sorted = std::move(effects.to_sort);
     if (core_.between_sections) core_.between_sections();
     core_.give_way();
   }

@@ -26,14 +26,19 @@ class SpareCommits {
   }
   void give_back(std::unique_ptr<Commit> commit) {
     PV2_ASSERT(commit != nullptr, "a request that is given back was taken");
-    if (spare_.size() >= kSpareMax || commit->batch.bytes() > kBytesMax) return;
+    if (spare_.size() >= kSpareMax || !is_small(*commit)) return;
     commit->reset();
     spare_.push_back(std::move(commit));
   }
 
+  /// Whether `commit` is kept to be filled again: a batch that grew beyond a page is not.
+  [[nodiscard]] static bool is_small(const Commit& commit) noexcept {
+    return commit.batch.bytes() <= kBytesMax;
+  }
+
  private:
   static constexpr std::size_t kSpareMax = 4096;  // usually no more are on the way at once
-  static constexpr std::size_t kBytesMax = 4096;  // a batch that grew beyond a page is not kept
+  static constexpr std::size_t kBytesMax = 4096;
   std::vector<std::unique_ptr<Commit>> spare_;
 };
 

@@ -22,8 +22,9 @@ class RunPace {
   /// A new run begins: the first of its rounds follows.
   void begin_run() noexcept {
     if (steps_ > 1) {
-      const auto all = std::clamp<std::chrono::nanoseconds>(last_ - first_, {}, kMost);
-      mean_ = (3 * mean_ + all / (steps_ - 1) * steps_ / in_first_round_) / 4;
+      const std::chrono::nanoseconds all = last_ - first_;
+      const auto each = all / (steps_ - 1) * steps_ / in_first_round_;
+      mean_ = (3 * mean_ + std::clamp<std::chrono::nanoseconds>(each, {}, kMost)) / 4;
     }
     steps_ = in_first_round_ = 0;
     rounds_ = 0;
@@ -45,11 +46,15 @@ class RunPace {
   }
   /// Whether the run has taken so long that it ends when other procedures are ready.
   [[nodiscard]] bool is_long() const noexcept {
-    return rounds_ >= kRoundsMost || last_ - first_ >= kRecordsWait;
+    return steps_ != 0 && (rounds_ >= kRoundsFew || looked_ - first_ >= kRecordsWait);
   }
+  /// Whether a long run may go on: a worker has other things to do between two runs.
+  [[nodiscard]] bool may_be_longer() const noexcept { return rounds_ < kRoundsMost; }
   /// Whether the records of the run should be handed over, though it has not ended. When it is
-  /// true, the caller does so. Always true for the first question of a run, which has no records.
+  /// true, the caller does so. Asked at each look. Always true for the first question of a run,
+  /// which has no records.
   [[nodiscard]] bool records_are_due(WallTime now) noexcept {
+    looked_ = now;
     if (!is_new_run_ && now - handed_over_ < kRecordsWait) return false;
     is_new_run_ = false;
     handed_over_ = now;
@@ -61,16 +66,18 @@ class RunPace {
   static constexpr Duration kWorthSharing = std::chrono::microseconds(60);
   // About a sync.
   static constexpr Duration kRecordsWait = std::chrono::microseconds(100);
-  static constexpr std::chrono::seconds kMost{10};
-
-  static constexpr unsigned kRoundsMost = 8;
+  // Of one procedure; longer ones make no difference.
+  static constexpr std::chrono::nanoseconds kMost = 2 * kWorthSharing;
+  static constexpr unsigned kRoundsFew = 8;
+  static constexpr unsigned kRoundsMost = 1024;
 
   std::chrono::nanoseconds mean_{};  // per procedure in the last runs
   std::int64_t steps_ = 0;           // of this run
   std::int64_t in_first_round_ = 0;  // of them
   unsigned rounds_ = 0;
-  WallTime first_{};  // when the first step of this run began
-  WallTime last_{};   // when the last one did
+  WallTime first_{};   // when the first step of this run began
+  WallTime last_{};    // when the last one did
+  WallTime looked_{};  // when the worker last looked what is next
   WallTime handed_over_{};
   bool is_new_run_ = true;
 };

@@ -182,8 +182,11 @@ bool Workers::idle(Worker& worker, Polled& polled) {
     const bool watches = keeps_watch(worker);
     const bool found = poll(worker, watches ? kWatch : kPatience, polled);
     if (found || !watches) {
-      cease_to_be_idle(worker);
-      if (found) take_and_run(polled, worker);
+      if (found) {
+        take_and_run(polled, worker, SIZE_MAX, WasIdle::kYes);
+      } else {
+        cease_to_be_idle(worker);
+      }
       return found;
     }
     if (publisher_.has_committed()) {  // it was nudged for that, and it may take long
@@ -243,20 +246,22 @@ bool Workers::help_out(Worker& worker) {
     WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work, worker.seen[i]);
     worker.seen[i] = help.number;
     if (help.jobs == 0 && help.finished.empty()) continue;
-    cease_to_be_idle(worker);
-    hand_over(std::move(help.finished));
     taken.count = help.jobs;
     taken.marks = help.marks;
     taken.work = help.work;
-    run(taken, worker);
+    const bool publishes = !help.finished.empty() || something_waits_for_publisher();
+    begin_run(taken, worker, publishes);
+    cease_to_be_idle(worker);
+    hand_over(std::move(help.finished));
+    run(taken, worker, SIZE_MAX);
     return true;
   }
   return false;
 }
 
-// `worker` has begun a run of `jobs`.
-void Workers::tell_idle_workers(const Worker& worker, std::size_t jobs, bool shared) {
-  if (jobs < 2 || worker.work == Work::kTop || core_.idle_workers.load() == 0) return;
+// `worker` has begun a round in which `waiting` jobs wait.
+void Workers::tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared) {
+  if (waiting == 0 || worker.work == Work::kTop || core_.idle_workers.load() == 0) return;
   if (shared || !core_.watched.load()) core_.scheduler.nudge();
 }
 
@@ -291,69 +296,100 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   return {take_and_run(polled, host, max_steps), true};
 }
 
-std::size_t Workers::take_and_run(Polled& polled, Worker& worker, std::size_t max_steps) {
+std::size_t Workers::take_and_run(Polled& polled, Worker& worker, std::size_t max_steps,
+                                  WasIdle was_idle) {
   Effects effects;
   Taken taken;
   take(polled, taken, effects);
+  const bool some_stay_away = taken.count != polled.count;
+  begin_run(taken, worker, some_stay_away || something_waits_for_publisher());
+  if (was_idle == WasIdle::kYes) cease_to_be_idle(worker);
   publisher_.perform(effects);
   return run(taken, worker, max_steps);
+}
+
+// Whether a thread that publishes now may be kept for long.
+bool Workers::something_waits_for_publisher() const {
+  return core_.tree_work_waits.load(std::memory_order_relaxed) || publisher_.has_committed();
+}
+
+// From here on idle workers see the jobs of `taken`. If the worker publishes something before it
+// runs them, which may take long, one of them takes a half at once.
+void Workers::begin_run(Taken& taken, Worker& worker, bool publishes) {
+  worker.pace.begin_run();
+  begin_round(taken, worker, publishes);
 }
 
 // With a store that keeps no records, a worker goes on with the procedures that can go on, round
 // after round. With any other store there is one round: the next step waits for the disk.
 std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {
-  worker.pace.begin_run();
   std::size_t steps = 0;
   do {
     steps += run_round(taken, worker);
-    taken.count = 0;
-    may_go_on(worker, max_steps - steps) ? go_on(taken, worker) : hand_over_at_end(worker);
-  } while (taken.count != 0);
+    if (!may_go_on(worker, max_steps - steps)) {
+      hand_over_at_end(worker);
+      return steps;
+    }
+  } while (go_on(taken, worker));
   return steps;
 }
 
-// Procedures of the same class wait for a run that goes on, and for a long one nobody waits. The
-// host's thread has other work that the scheduler does not know of.
+// Procedures of the same class wait for a run that goes on, and for a long one nobody waits. A
+// reserved worker does not go on: what it has need not be top work any more. The host's thread has
+// other work that the scheduler does not know of.
 bool Workers::may_go_on(const Worker& worker, std::size_t steps_left) const {
-  if (core_.share_count == 0 || steps_left < kRun) return false;
+  if (core_.share_count == 0 || worker.work == Work::kTop || steps_left < kRun) return false;
   if (!worker.pace.is_long()) return true;
-  return worker.has_thread && !core_.scheduler.has_ready();
+  return worker.has_thread && worker.pace.may_be_longer() && !core_.scheduler.has_ready();
 }
 
 // Hands over the records of a round. The procedures that only go on become the jobs of the next
 // one: they stay in flight, and neither the scheduler nor another thread hears of them. A recall is
-// noticed at the next look, as it is made under the state mutex.
-void Workers::go_on(Taken& taken, Worker& worker) {
+// noticed at the next look, as it is made under the state mutex. The next round begins before the
+// other records are published, which may take long: so idle workers see its jobs. Returns whether
+// there is a next round.
+bool Workers::go_on(Taken& taken, Worker& worker) {
   FinishedSteps finished = worker.run->take_finished();
+  CommitList others;
+  taken.count = 0;
   if (!finished.with_record.empty() &&
       core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
-    CommitList others;
-    {
-      const StateShare share(core_, worker.index);
-      taken.marks.recalls = core_.recalls.load(std::memory_order_relaxed);
-      while (CommitRequest* const request = finished.with_record.pop_front()) {
-        auto& commit = static_cast<StepCommit&>(*request);
-        if (!only_goes_on(core_, commit)) {
-          others.push_back(commit);
-          continue;
-        }
-        Execution& execution = *commit.execution;
-        take_over_record(execution, commit);
-        commit.reset();
-        taken.add({&execution, &commit});
+    const StateShare share(core_, worker.index);
+    taken.marks.recalls = core_.recalls.load(std::memory_order_relaxed);
+    while (CommitRequest* const request = finished.with_record.pop_front()) {
+      auto& commit = static_cast<StepCommit&>(*request);
+      Execution& execution = *commit.execution;
+      if (!only_goes_on(core_, commit) || !SpareCommits<StepCommit>::is_small(commit) ||
+          core_.scheduler.is_overtaken(execution, taken.marks.lifts)) {
+        others.push_back(commit);
+        continue;
       }
+      take_over_record(execution, commit);
+      commit.reset();
+      taken.add({&execution, &commit});
     }
-    publisher_.publish(std::move(others));
   }
+  const bool goes_on = taken.count != 0;
+  const bool publishes = !others.empty() || !finished.without_record.empty() ||
+                         core_.tree_work_waits.load(std::memory_order_relaxed);
+  if (goes_on) begin_round(taken, worker, publishes);
+  publisher_.publish(std::move(others));
   publisher_.publish(std::move(finished.without_record));
+  return goes_on;
+}
+
+void Workers::begin_round(Taken& taken, Worker& worker, bool publishes) {
+  worker.pace.begin_round();
+  const bool shared =
+      publishes || taken.work == Work::kTop || worker.pace.is_worth_sharing(taken.count);
+  worker.run->fill(taken.all(), taken.marks, taken.work, shared);
+  // The first job begins at once, unless this worker has something else to do before.
+  const std::size_t begins = publishes ? 0 : std::min<std::size_t>(taken.count, 1);
+  tell_idle_workers(worker, taken.count - begins, shared);
 }
 
 // Returns the number of steps that have begun.
 std::size_t Workers::run_round(Taken& taken, Worker& worker) {
-  worker.pace.begin_round();
-  const bool shared = taken.work == Work::kTop || worker.pace.is_worth_sharing(taken.count);
-  worker.run->fill(taken.all(), taken.marks, taken.work, shared);
-  tell_idle_workers(worker, taken.count, shared);
   std::size_t steps = 0;
   StepCommit* ended = nullptr;
   for (;;) {

@@ -129,15 +129,21 @@ class Workers {
   [[nodiscard]] bool keeps_watch(Worker& worker);
   bool look_through_runs(Worker& worker);
   void cease_to_be_idle(Worker& worker);
-  void tell_idle_workers(const Worker& worker, std::size_t jobs, bool shared);
+  void tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared);
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
-  std::size_t take_and_run(Polled& polled, Worker& worker, std::size_t max_steps = SIZE_MAX);
+  enum class WasIdle : std::uint8_t { kNo, kYes };
+  std::size_t take_and_run(Polled& polled, Worker& worker, std::size_t max_steps = SIZE_MAX,
+                           WasIdle was_idle = WasIdle::kNo);
   void take(Polled& polled, Taken& taken, Effects& effects);
-  /// Runs the steps of `taken`, and those that follow at once, at most `max_steps`.
-  std::size_t run(Taken& taken, Worker& worker, std::size_t max_steps = SIZE_MAX);
+  [[nodiscard]] bool something_waits_for_publisher() const;
+  void begin_run(Taken& taken, Worker& worker, bool publishes);
+  /// Runs the steps of `taken`, which has begun, and those that follow at once, at most
+  /// `max_steps`.
+  std::size_t run(Taken& taken, Worker& worker, std::size_t max_steps);
+  void begin_round(Taken& taken, Worker& worker, bool publishes);
   std::size_t run_round(Taken& taken, Worker& worker);
   [[nodiscard]] bool may_go_on(const Worker& worker, std::size_t steps_left) const;
-  void go_on(Taken& taken, Worker& worker);
+  bool go_on(Taken& taken, Worker& worker);
   void hand_over_at_end(Worker& worker);
   [[nodiscard]] bool somebody_is_idle() const;
   void call_for_help();

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <semaphore>
 #include <set>
 #include <thread>
 
@@ -66,20 +67,24 @@ class Walk final : public StateMachineProcedure<Leg> {
   std::uint64_t walked_ = 0;
 };
 
+enum class Begins { kAtOnce, kLater };
+
 struct Ground {
+  World world;
   Paths paths;
   std::unique_ptr<ProcedureExecutor> executor;
 
-  explicit Ground(unsigned workers) {
+  explicit Ground(unsigned workers, Begins begins = Begins::kAtOnce) {
     ExecutorOptions options;
     options.store = noop();
     options.registry.add<Walk>(paths);
+    add_job_types(options.registry, world);
     options.workers = workers;
     options.log = {};
     auto opened = ProcedureExecutor::open(std::move(options));
     REQUIRE(opened.status().to_string() == "OK");
     executor = *std::move(opened);
-    executor->start();
+    if (begins == Begins::kAtOnce) executor->start();
   }
   ~Ground() { paths.may_end = true; }
   // How many steps the records of a walk say that it has made.
@@ -198,6 +203,72 @@ TEST_CASE("an idle worker takes a part of a walk that fills another worker") {
     const std::scoped_lock lock(threads_mutex);
     if (threads.size() == 2) break;
   }
+}
+
+TEST_CASE("a walk goes on while its worker works on another tree") {
+  constexpr int kWide = 200;
+  struct ShortSections {
+    ShortSections() { Looks::pauses_at = 8; }
+    ~ShortSections() { Looks::pauses_at = kSectionPauses; }
+  } const short_sections;
+  std::atomic<int> waiting = 0;
+  std::atomic<int> pauses = 0;
+  std::atomic<bool> one_waits = false;
+  std::atomic<bool> is_over = false;
+  Ground ground(2, Begins::kLater);
+  ground.world.scripts["waits"] = {.run = [&](JobRun&) {
+    if (++waiting % kWide == 0) waiting.notify_all();
+    return Say::wait_for(std::chrono::hours(1));
+  }};
+  ground.world.scripts["wide"] = {.children = std::vector<std::string>(kWide, "waits")};
+  SectionLooks::at_each_pause(*ground.executor, [&] {
+    ++pauses;
+    if (is_over || one_waits.exchange(true)) return;
+    ground.paths.wait_for_steps(20);  // hangs if the walk stands still
+    one_waits = false;
+    one_waits.notify_all();
+  });
+  ground.executor->start();
+  ground.submit();
+
+  for (int i = 1; i <= 20; ++i) {
+    const auto wide = ground.executor->submit(Job(ground.world, "wide"));
+    REQUIRE(wide.ok());
+    for (int seen = waiting; seen < i * kWide; seen = waiting) waiting.wait(seen);
+    REQUIRE(ground.executor->abort(wide->id).ok());
+    REQUIRE(ground.executor->wait(wide->id)->state == ProcedureState::kRolledBack);
+  }
+  is_over = true;
+  one_waits.wait(true);
+  REQUIRE(pauses > 0);
+}
+
+TEST_CASE("work of a higher class goes before the next step of a walk") {
+  std::binary_semaphore step_runs{0};
+  std::binary_semaphore may_end{0};
+  std::atomic<bool> holds = true;
+  std::vector<std::string> order;
+  Ground ground(1);
+  ground.paths.at_each_step = [&](StepContext&) {
+    if (!holds) return;
+    order.emplace_back("walk");
+    step_runs.release();
+    may_end.acquire();
+  };
+  ground.world.scripts["meta"] = {.steps = 1,
+                                  .run = [&](JobRun&) -> std::optional<Outcome> {
+                                    order.emplace_back("meta");
+                                    holds = false;
+                                    return std::nullopt;
+                                  },
+                                  .locks = LockSet().meta(LockMode::kExclusive)};
+  ground.submit();
+  step_runs.acquire();
+  const auto meta = ground.executor->submit(Job(ground.world, "meta"));
+  may_end.release();
+
+  REQUIRE(ground.executor->wait(meta->id)->status.ok());
+  REQUIRE(order == std::vector<std::string>{"walk", "meta"});
 }
 
 }  // namespace pv2::testing::going_on_test

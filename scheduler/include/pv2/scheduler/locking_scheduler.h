@@ -172,7 +172,7 @@ class LockingScheduler : public ProcedureScheduler {
   mutable std::atomic<bool> suspects_cycles_{false};
   /// A hint too: in the low 16 bits the highest class, by rank, that could run; above them lifts().
   std::atomic<std::uint64_t> urgency_{0};
-  std::atomic<bool> has_ready_{false};  ///< A hint: whether `runnable_` is not 0.
+  std::atomic<bool> has_ready_{false};  ///< A hint: whether a poll has something to do.
 };
 
 }  // namespace pv2
