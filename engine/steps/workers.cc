@@ -177,6 +177,7 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
 // once more; one that has found work wakes another idle worker, if there is one.
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
+  worker.is_idle = true;
   for (;;) {
     if (help_out(worker)) return true;
     const bool watches = keeps_watch(worker);
@@ -203,6 +204,7 @@ void Workers::cease_to_be_idle(Worker& worker) {
   const bool watched = std::exchange(worker.watches, false);
   if (watched) core_.watched.store(false);
   const bool others = idle_count(worker.work).fetch_sub(1) > 1;
+  worker.is_idle = false;
   if (worker.work == Work::kTop) return;
   if (watched && others) core_.scheduler.nudge();
   publisher_.publish_committed();
@@ -259,9 +261,11 @@ bool Workers::help_out(Worker& worker) {
   return false;
 }
 
-// `worker` has begun a round in which `waiting` jobs wait.
+// `worker` has begun a round in which `waiting` jobs wait. If it has just found them, it is still
+// counted as idle itself.
 void Workers::tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared) {
-  if (waiting == 0 || worker.work == Work::kTop || core_.idle_workers.load() == 0) return;
+  if (waiting == 0 || worker.work == Work::kTop) return;
+  if (core_.idle_workers.load() == (worker.is_idle ? 1U : 0U)) return;
   if (shared || !core_.watched.load()) core_.scheduler.nudge();
 }
 

@@ -122,24 +122,25 @@ struct Ground {
     REQUIRE(executor->wait(submitted->id)->status.ok());
     return submitted->id;
   }
+  // The store's own thread may be awake at first, and then it writes.
+  void run_until_it_writes(std::thread::id who) {
+    do {
+      run_one();
+    } while (!store->has_written(who));
+  }
 };
 
 TEST_CASE("with one procedure in flight its worker writes the records of its steps") {
   Ground ground;
   ground.executor->start();
-  // The store's own thread may be awake at first, and then it writes.
-  do {
-    ground.run_one();
-  } while (!ground.store->has_written(ground.worker));
+  ground.run_until_it_writes(ground.worker);
   REQUIRE(ground.early == 0);
 }
 
 TEST_CASE("a caller that waits until its submission is durable writes it itself") {
   Ground ground;
   ground.executor->start();
-  do {
-    ground.run_one();
-  } while (!ground.store->has_written(std::this_thread::get_id()));
+  ground.run_until_it_writes(std::this_thread::get_id());
 }
 
 TEST_CASE("a caller with a callback leaves the writing to the store") {
@@ -186,9 +187,7 @@ TEST_CASE("a caller whose answer is known at once writes nothing for others") {
 TEST_CASE("when the unit that a caller writes fails, it is told, and the host is told once") {
   Ground ground;
   ground.executor->start();
-  do {
-    ground.run_one();
-  } while (!ground.store->has_written(std::this_thread::get_id()));
+  ground.run_until_it_writes(std::this_thread::get_id());
   ground.faults->fail_commit(ground.faults->commits() + 1,
                              Status(StatusCode::kIoError, "the disk is gone"));
 
