@@ -12,6 +12,7 @@
 
 #include "store_fixture.h"
 #include "support/catch.h"
+#include "support/in_child.h"
 
 namespace pv2::testing::write_queued_test {
 namespace {
@@ -207,6 +208,32 @@ TEST_CASE("requests of threads that write and threads that do not come back once
     store->close();
     REQUIRE(sink.answers().size() == requests.size());
   });
+}
+
+TEST_CASE("a store is not closed from within its sink, whoever calls the sink") {
+  for (const StorePlace& place : {memory_place(MemoryStoreOptions::Mode::kThread),
+                                  memory_place(MemoryStoreOptions::Mode::kPump),
+                                  leveldb_place(LevelDbOptions::Committer::kThread)}) {
+    INFO("store: " << place.kind);
+    const auto [said, ended] = in_child([&] {
+      RecordingSink sink;
+      const auto store = place.open(kTestLimits);
+      if (!store->recover_lease(sink).ok()) return;
+      std::deque<Request> requests;
+      for (int number = 1;; ++number) {
+        if (number == 2) sink.then = [&](Request&) { store->close(); };
+        fill(requests.emplace_back(), number);
+        queue(*store, requests.back());
+        if (store->pump() || store->write_queued()) {
+          if (number >= 2) return;
+          continue;
+        }
+        sink.wait_for(requests.size(), *store);
+      }
+    });
+    CHECK_FALSE(ended);
+    CHECK(said.find("a store is not closed from within its sink") != std::string::npos);
+  }
 }
 
 }  // namespace
