@@ -19,6 +19,7 @@
 #include "model/looks.h"
 #include "support/catch.h"
 #include "support/engine_world.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing::going_on_test {
 namespace {
@@ -67,6 +68,28 @@ class Walk final : public StateMachineProcedure<Leg> {
   std::uint64_t walked_ = 0;
 };
 
+// Passes its point of no return with its first step, and walks on until it may end.
+class Passage final : public StateMachineProcedure<Leg> {
+ public:
+  static constexpr std::string_view kType = "test.Passage";
+  static constexpr auto kSteps =
+      steps(step(Leg::kLeft, "PASS", kPointOfNoReturn), step(Leg::kRight, "WALK", kNoUndo));
+
+  explicit Passage(Paths& paths) : paths_(paths) {}
+  void fields(auto& f) { f(1, "walked", walked_); }
+  Flow execute_from_state(Leg /*leg*/, StepContext& ctx) override {
+    ++walked_;
+    paths_.at_each_step(ctx);
+    ++paths_.steps;
+    paths_.steps.notify_all();
+    return paths_.may_end ? done() : next(Leg::kRight);
+  }
+
+ private:
+  Paths& paths_;
+  std::uint64_t walked_ = 0;
+};
+
 enum class Begins { kAtOnce, kLater };
 
 struct Ground {
@@ -77,7 +100,7 @@ struct Ground {
   explicit Ground(unsigned workers, Begins begins = Begins::kAtOnce) {
     ExecutorOptions options;
     options.store = noop();
-    options.registry.add<Walk>(paths);
+    options.registry.add<Walk>(paths).add<Passage>(paths);
     add_job_types(options.registry, world);
     options.workers = workers;
     options.log = {};
@@ -142,6 +165,20 @@ TEST_CASE("an abort ends a walk of steps that follow each other at once") {
   }
   ground.paths.may_end = true;
   CHECK(ground.executor->wait(stays)->status.ok());
+}
+
+TEST_CASE("an abort of a walk beyond its point of no return is refused, and the walk goes on") {
+  Ground ground(1);
+  const auto submitted = ground.executor->submit(Passage(ground.paths));
+  REQUIRE(submitted.ok());
+  ground.paths.wait_for_steps(1'000);
+
+  CHECK(ground.executor->abort(submitted->id).code() == StatusCode::kFailedPrecondition);
+
+  CHECK(StateAudit::of(*ground.executor).empty());
+  ground.paths.wait_for_steps(1'000);
+  ground.paths.may_end = true;
+  CHECK(ground.executor->wait(submitted->id)->status.ok());
 }
 
 TEST_CASE("a procedure that is submitted beside walks that fill the only worker has its turn") {
