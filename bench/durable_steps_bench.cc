@@ -83,7 +83,8 @@ class DurableSteps {
         open_engine(std::move(owned_probe), std::move(registry), {.workers = settings_.workers});
     Round round;
     {
-      ClosedLoad load(*executor, std::bind_front(submit_five_steps, std::cref(no_work_)));
+      ClosedLoad load(*executor, settings_.options.callbacks,
+                      std::bind_front(submit_five_steps, std::cref(no_work_)));
       load.start(in_flight);
       std::this_thread::sleep_for(settings_.options.warm_up);
       round = measure_window(load, probe, raw, in_flight, path);
@@ -108,7 +109,6 @@ class DurableSteps {
   Round measure_window(const ClosedLoad& load, StoreProbe& probe, const RawSyncs& raw,
                        unsigned in_flight, const std::string& path) {
     const double zeros_before = log_file_bytes(path);
-    const double pool_before = load.pool_cpu_seconds();
     const std::uint64_t ended_before = load.ended();
     probe.begin_window();
     const UsageMeter meter;
@@ -133,7 +133,6 @@ class DurableSteps {
         {"records_per_sync",
          static_cast<double>(traffic.requests) / static_cast<double>(traffic.syncs)},
         {"cpu_us_per_step", usage.cpu_seconds / steps * 1e6},
-        {"pool_cpu_us_per_step", (load.pool_cpu_seconds() - pool_before) / steps * 1e6},
         {"p50_us", p50},
         {"p99_us", p99},
         {"p50_over_raw_p50", p50 / raw.p50_us},

@@ -124,12 +124,12 @@ class MemorySteps {
     registry.add<FiveSteps>(work).add<LongRun>();
     const auto executor = open_engine(noop(), std::move(registry),
                                       {.scheduler = subject.scheduler, .workers = workers});
-    ClosedLoad load(*executor, subject.kind == Kind::kLongRun
-                                   ? ClosedLoad::Submit(submit_long_run)
-                                   : std::bind_front(submit_five_steps, std::cref(work)));
+    ClosedLoad load(*executor, options_.callbacks,
+                    subject.kind == Kind::kLongRun
+                        ? ClosedLoad::Submit(submit_long_run)
+                        : std::bind_front(submit_five_steps, std::cref(work)));
     load.start(subject.in_flight());
     std::this_thread::sleep_for(options_.warm_up);
-    const double pool_before = load.pool_cpu_seconds();
     const std::uint64_t ended_before = load.ended();
     const UsageMeter meter;
     std::this_thread::sleep_for(options_.window);
@@ -140,7 +140,6 @@ class MemorySteps {
     round.values = {
         {"steps_per_s", steps / usage.seconds},
         {"cpu_us_per_step", usage.cpu_seconds / steps * 1e6},
-        {"pool_cpu_us_per_step", (load.pool_cpu_seconds() - pool_before) / steps * 1e6},
         {"cores", usage.cpu_seconds / usage.seconds},
     };
     return round;

@@ -49,8 +49,8 @@ std::string_view to_string(Mode mode) {
 /// Submits until stop(), and counts and times the answers. Thread-safe.
 class Submitters {
  public:
-  Submitters(ProcedureExecutor& executor, Arrivals& arrivals)
-      : executor_(executor), arrivals_(arrivals) {}
+  Submitters(ProcedureExecutor& executor, CallbackThread callbacks, Arrivals& arrivals)
+      : executor_(executor), async_(executor.async(callbacks)), arrivals_(arrivals) {}
 
   void start(Mode mode) {
     const unsigned threads = mode == Mode::kThreads ? kOutstanding : 1;
@@ -85,13 +85,13 @@ class Submitters {
   void submit_async() {
     const std::uint64_t number = next();
     outstanding_.fetch_add(1, std::memory_order_relaxed);
-    executor_.async().submit(WaitsForEvent(arrivals_, number, true), {.nonce = {1, number}},
-                             [this](const Result<Submitted>& answer) {
-                               must(answer.status(), "submitting");
-                               answered_.fetch_add(1, std::memory_order_relaxed);
-                               if (!stopping_.load(std::memory_order_relaxed)) submit_async();
-                               outstanding_.fetch_sub(1, std::memory_order_release);
-                             });
+    async_.submit(WaitsForEvent(arrivals_, number, true), {.nonce = {1, number}},
+                  [this](const Result<Submitted>& answer) {
+                    must(answer.status(), "submitting");
+                    answered_.fetch_add(1, std::memory_order_relaxed);
+                    if (!stopping_.load(std::memory_order_relaxed)) submit_async();
+                    outstanding_.fetch_sub(1, std::memory_order_release);
+                  });
   }
 
   void submit_blocking(Samples& times) {
@@ -107,6 +107,7 @@ class Submitters {
   }
 
   ProcedureExecutor& executor_;
+  const AsyncExecutor async_;
   Arrivals& arrivals_;
   // All accesses are relaxed, except those to outstanding_: these are counts and hints. Through
   // outstanding_ stop() sees what the callbacks did before they left.
@@ -146,7 +147,7 @@ class SubmitBench {
     ProcedureRegistry registry;
     registry.add<WaitsForEvent>(arrivals);
     const auto executor = open_engine(leveldb(path), std::move(registry));
-    Submitters submitters(*executor, arrivals);
+    Submitters submitters(*executor, options_.callbacks, arrivals);
     submitters.start(mode);
     std::this_thread::sleep_for(options_.warm_up);
     submitters.open_window();

@@ -94,11 +94,11 @@ void Committer::wake_writer() {
 }
 
 // The thread sleeps on while this one writes.
-bool Committer::write_queued() {
+Written Committer::write_queued() {
   CommitList taken;
   {
     MutexLock lock(queue_mutex_);
-    if (!sleeping_ || lent_ || queue_.empty() || state_ != State::kOpen) return false;
+    if (!sleeping_ || lent_ || queue_.empty() || state_ != State::kOpen) return Written::kNothing;
     lent_ = true;
     borrower_ = std::this_thread::get_id();
     look_at_sizes_ = queued_too_large_;
@@ -107,10 +107,12 @@ bool Committer::write_queued() {
   write_and_publish(std::move(taken));
   MutexLock lock(queue_mutex_);
   lent_ = false;
-  const bool is_needed = (!queue_.empty() && claim_sleeper()) || state_ != State::kOpen;
-  // Under the mutex: a thread that waits in close() for this one may then destroy the committer.
-  if (is_needed) wake_.notify_one();
-  return true;
+  if (state_ != State::kOpen) {
+    // Under the mutex: a thread that waits in close() for this one may then destroy the committer.
+    wake_.notify_one();
+    return Written::kAll;
+  }
+  return queue_.empty() ? Written::kAll : Written::kSome;
 }
 
 // The size is checked here, where the request is in the processor's cache, and not when it is

@@ -14,7 +14,8 @@
 //
 // The invariant: whenever a request is queued, the committer's thread is awake or was signalled, or
 // another thread is in write_queued(), or a thread that has called queue_all() has called neither
-// write_queued() nor wake_writer() yet. So no request is forgotten.
+// write_queued() nor wake_writer() yet, or one that write_queued() has told that more is queued. So
+// no request is forgotten.
 //
 // How it fails: the first write that fails ends writing for good. That unit and everything after it
 // goes to the sink, in order, with the first failure.
@@ -73,7 +74,7 @@ class Committer {
 
   /// As ProcedureStore says.
   CommitAnswer queue_all(CommitList& requests) PV2_EXCLUDES(queue_mutex_);
-  bool write_queued() PV2_EXCLUDES(queue_mutex_);
+  Written write_queued() PV2_EXCLUDES(queue_mutex_);
   void wake_writer() PV2_EXCLUDES(queue_mutex_);
 
   /// Writes at most the first `requests_max` queued requests. Returns false if nothing was queued,

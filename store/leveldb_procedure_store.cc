@@ -33,7 +33,7 @@ CommitAnswer LevelDbProcedureStore::queue_all(CommitList& requests) {
   return impl_->committer().queue_all(requests);
 }
 
-bool LevelDbProcedureStore::write_queued() { return impl_->committer().write_queued(); }
+Written LevelDbProcedureStore::write_queued() { return impl_->committer().write_queued(); }
 void LevelDbProcedureStore::wake_writer() { impl_->committer().wake_writer(); }
 
 Result<std::optional<std::string>> LevelDbProcedureStore::get(Space space, std::string_view key) {

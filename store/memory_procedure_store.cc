@@ -144,7 +144,7 @@ CommitAnswer MemoryProcedureStore::queue_all(CommitList& requests) {
   return impl_->committer().queue_all(requests);
 }
 
-bool MemoryProcedureStore::write_queued() { return impl_->committer().write_queued(); }
+Written MemoryProcedureStore::write_queued() { return impl_->committer().write_queued(); }
 void MemoryProcedureStore::wake_writer() { impl_->committer().wake_writer(); }
 
 Result<std::optional<std::string>> MemoryProcedureStore::get(Space space, std::string_view key) {

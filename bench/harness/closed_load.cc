@@ -4,9 +4,6 @@
 
 #include "harness/closed_load.h"
 
-#include <pv2/engine/async_executor.h>
-
-#include "harness/machine.h"
 #include "harness/work_folder.h"
 
 namespace pv2::bench {
@@ -23,15 +20,14 @@ void ClosedLoad::submit() {
 
 void ClosedLoad::submitted(const Result<Submitted>& answer) {
   must(answer.status(), "submitting");
-  executor_.async().wait(answer->id, [this](Result<ProcedureResult> result) { ended(result); });
+  executor_.wait(answer->id, [this](Result<ProcedureResult> result) { ended(result); });
 }
 
 void ClosedLoad::ended(const Result<ProcedureResult>& answer) {
   must(answer.status(), "waiting");
   must(answer->status, "running");
-  remember_this_thread();
   ended_.fetch_add(1, std::memory_order_relaxed);
-  executor_.async().acknowledge(answer->id, [this](const Status& status) {
+  executor_.acknowledge(answer->id, [this](const Status& status) {
     must(status, "acknowledging");
     leave();
   });
@@ -48,21 +44,6 @@ void ClosedLoad::stop() {
        left = under_way_.load(std::memory_order_acquire)) {
     under_way_.wait(left, std::memory_order_acquire);
   }
-}
-
-void ClosedLoad::remember_this_thread() {
-  thread_local const ClosedLoad* known_to = nullptr;
-  if (known_to == this) return;
-  known_to = this;
-  MutexLock lock(threads_mutex_);
-  threads_.push_back(this_thread());
-}
-
-double ClosedLoad::pool_cpu_seconds() const {
-  MutexLock lock(threads_mutex_);
-  double seconds = 0;
-  for (const pid_t thread : threads_) seconds += thread_cpu_seconds(thread);
-  return seconds;
 }
 
 }  // namespace pv2::bench

@@ -2,32 +2,29 @@
 //
 // ClosedLoad: keeps a number of procedures in flight. When one has ended, it acknowledges the
 // result and submits another, so the number between submission and known end stays the same. It has
-// no thread: everything happens in the executor's callbacks, on its pool, and never blocks for a
-// procedure. The cost of the load is therefore part of every figure; pool_cpu_seconds() gives an
-// upper bound for it, because the pool also runs the admission of the engine.
+// no thread: everything happens in the executor's callbacks, and never blocks for a procedure. The
+// cost of the load is therefore part of every figure.
 
 #pragma once
 
-#include <pv2/base/mutex.h>
+#include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
-#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
-#include <vector>
 
 namespace pv2::bench {
 
 /// Thread-safe. The executor must outlive it.
 class ClosedLoad {
  public:
-  /// Submits the procedure of this number, under a nonce of its own, with async().submit().
-  using Submit = std::function<void(ProcedureExecutor&, std::uint64_t, SubmitCallback)>;
+  /// Submits the procedure of this number, under a nonce of its own.
+  using Submit = std::function<void(AsyncExecutor, std::uint64_t, SubmitCallback)>;
 
-  ClosedLoad(ProcedureExecutor& executor, Submit submit)
-      : executor_(executor), submit_(std::move(submit)) {}
+  ClosedLoad(ProcedureExecutor& executor, CallbackThread callbacks, Submit submit)
+      : executor_(executor.async(callbacks)), submit_(std::move(submit)) {}
   ~ClosedLoad() { stop(); }
   ClosedLoad(const ClosedLoad&) = delete;
   ClosedLoad& operator=(const ClosedLoad&) = delete;
@@ -40,26 +37,20 @@ class ClosedLoad {
   [[nodiscard]] std::uint64_t ended() const noexcept {
     return ended_.load(std::memory_order_relaxed);
   }
-  /// The processor time of the pool's threads since each began.
-  [[nodiscard]] double pool_cpu_seconds() const;
 
  private:
   void submit();
   void submitted(const Result<Submitted>& answer);
   void ended(const Result<ProcedureResult>& answer);
   void leave();
-  void remember_this_thread();
 
-  ProcedureExecutor& executor_;
+  const AsyncExecutor executor_;
   const Submit submit_;
   std::atomic<std::uint64_t> next_{1};   // relaxed: the numbers only have to differ
   std::atomic<std::uint64_t> ended_{0};  // relaxed: a count
   std::atomic<bool> stopping_{false};    // relaxed: one submission more or less does not matter
   // The ends and the answers to acknowledgements that are still to come; stop() waits for 0.
   std::atomic<std::uint64_t> under_way_{0};
-
-  mutable Mutex threads_mutex_;
-  std::vector<pid_t> threads_ PV2_GUARDED_BY(threads_mutex_);
 };
 
 }  // namespace pv2::bench

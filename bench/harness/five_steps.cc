@@ -57,9 +57,9 @@ FiveSteps::Flow FiveSteps::execute_from_state(Stage stage, StepContext& /*ctx*/)
   return next(static_cast<Stage>(static_cast<int>(stage) + 1));
 }
 
-void submit_five_steps(const UserWork& work, ProcedureExecutor& executor, std::uint64_t number,
+void submit_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64_t number,
                        SubmitCallback done) {
-  executor.async().submit(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
+  executor.submit(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
 }
 
 }  // namespace pv2::bench

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/async_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 
 #include <chrono>
@@ -71,7 +71,7 @@ class FiveSteps final : public StateMachineProcedure<Stage> {
 
 /// Submits the FiveSteps of this number under a nonce of its own: for ClosedLoad, with `work`
 /// bound.
-void submit_five_steps(const UserWork& work, ProcedureExecutor& executor, std::uint64_t number,
+void submit_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64_t number,
                        SubmitCallback done);
 
 }  // namespace pv2::bench

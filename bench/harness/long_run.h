@@ -7,7 +7,6 @@
 #pragma once
 
 #include <pv2/engine/async_executor.h>
-#include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 
 #include <cstdint>
@@ -49,9 +48,9 @@ class LongRun final : public StateMachineProcedure<Leg> {
 };
 
 /// Submits the LongRun of this number under a nonce of its own: for ClosedLoad.
-inline void submit_long_run(ProcedureExecutor& executor, std::uint64_t number,
+inline void submit_long_run(AsyncExecutor executor, std::uint64_t number,
                             SubmitCallback done) {
-  executor.async().submit(LongRun(number), {.nonce = {1, number}}, std::move(done));
+  executor.submit(LongRun(number), {.nonce = {1, number}}, std::move(done));
 }
 
 }  // namespace pv2::bench

@@ -15,7 +15,8 @@ namespace {
 [[noreturn]] void end_with_usage(std::string_view usage, int code) {
   fmt::print(code == 0 ? stdout : stderr,
              "{}\nAll of them: --quick, --runs=N (odd; a median is taken), --window=MS, "
-             "--data=DIR (a folder on a disk)\n",
+             "--data=DIR (a folder on a disk), --callbacks=pool|engine (the thread that runs those "
+             "of the load)\n",
              usage);
   std::exit(code);
 }
@@ -55,6 +56,8 @@ Options parse_options(int argc, char** argv, std::string_view usage, const OwnOp
       options.window = std::chrono::milliseconds(number_in(value));
     } else if (name == "--data" && !value.empty()) {
       options.data = value;
+    } else if (name == "--callbacks" && (value == "pool" || value == "engine")) {
+      options.callbacks = value == "pool" ? CallbackThread::kPool : CallbackThread::kEngine;
     } else if (!own || !own(name, value)) {
       fmt::print(stderr, "{}: what is '{}'?\n", argv[0], argument);
       end_with_usage(usage, 2);

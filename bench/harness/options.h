@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <pv2/engine/async_executor.h>
+
 #include <chrono>
 #include <functional>
 #include <string>
@@ -26,13 +28,16 @@ struct Options {
   std::chrono::milliseconds raw_window{300};
   /// Where the temporary folder is made. It has to be on a disk: see WorkFolder.
   std::string data = "/var/tmp";
+  /// Which thread runs the callbacks of loads that have no thread of their own.
+  CallbackThread callbacks = CallbackThread::kEngine;
 };
 
 /// Looks at an argument `--name` or `--name=value` that is not common to all; false: unknown.
 using OwnOption = std::function<bool(std::string_view name, std::string_view value)>;
 
-/// Understands --quick, --runs=N, --window=MS and --data=DIR, and asks `own` about the rest. Prints
-/// `usage` and exits with 2 for an argument that both do not know, and with 0 for --help.
+/// Understands --quick, --runs=N, --window=MS, --data=DIR and --callbacks=pool|engine, and asks `own`
+/// about the rest. Prints `usage` and exits with 2 for an argument that both do not know, and with 0
+/// for --help.
 Options parse_options(int argc, char** argv, std::string_view usage, const OwnOption& own = {});
 
 /// The positive number in an option's value; 0 when there is none.

@@ -68,7 +68,7 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   CommitAnswer queue_all(CommitList& requests) override {
     return hand_on(requests, &ProcedureStore::queue_all);
   }
-  bool write_queued() override { return store_->write_queued(); }
+  Written write_queued() override { return store_->write_queued(); }
   void wake_writer() override { store_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return store_->get(space, key);

@@ -32,6 +32,9 @@ struct Effects {
   TaskList answers;
   /// Answers and callbacks by the host's code. They run on the pool.
   TaskList pool_tasks;
+  /// Answers by the host's code, and to crowds. They run on the thread that performs the effects,
+  /// after the others.
+  TaskList host_calls;
   /// Requests that are durable already and are to be published now.
   CommitList durable;
   /// To be destroyed: the scheduler has forgotten them, and no pointer to them is left.
@@ -58,7 +61,21 @@ struct Effects {
     auto call = [tell = std::move(reply.tell), value = std::move(value)]() mutable {
       tell(std::move(value));
     };
-    (reply.on == ReplyOn::kPool ? pool_tasks : answers).emplace_back(std::move(call));
+    tasks_on(reply.on).emplace_back(std::move(call));
+  }
+
+ private:
+  [[nodiscard]] TaskList& tasks_on(ReplyOn on) noexcept {
+    switch (on) {
+      case ReplyOn::kPool:
+        return pool_tasks;
+      case ReplyOn::kEngine:
+        return host_calls;
+      case ReplyOn::kHere:
+      case ReplyOn::kWaitingCaller:
+        break;
+    }
+    return answers;
   }
 };
 

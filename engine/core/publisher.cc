@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/effects.h"
+#include "core/host_calls.h"
 #include "core/state_lock.h"
 #include "model/tree_work.h"
 #include "pv2/engine/executor_options.h"
@@ -111,7 +112,9 @@ CommitList Publisher::act_on(Effects& effects) {
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
-  if (!effects.log_lines.empty()) core_.store.wake_writer();  // the log sink may block
+  // Code of the host may block, and what this thread has queued does not wait for that.
+  if (!effects.host_calls.empty() || !effects.log_lines.empty()) core_.store.wake_writer();
+  if (!effects.host_calls.empty()) call_host(&core_, effects.host_calls);
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }

@@ -30,7 +30,7 @@ inline Status on_engine_thread(std::string_view verb) {
 template <class T>
 T await(EngineCore& core, Latch<T>& latch) {
   const auto is_answered = [&] { return latch.has_value.load(std::memory_order_acquire); };
-  while (!is_answered() && (core.store.pump() || core.store.write_queued())) {
+  while (!is_answered() && (core.store.pump() || core.store.write_queued() != Written::kNothing)) {
   }
   if (is_answered()) core.store.wake_writer();  // for what this thread may have queued besides
   latch.wait();

@@ -196,7 +196,11 @@ Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string p
   });
 }
 
-AsyncExecutor ProcedureExecutor::async() noexcept { return AsyncExecutor(*engine_); }
+AsyncExecutor ProcedureExecutor::async() noexcept { return async(CallbackThread::kPool); }
+
+AsyncExecutor ProcedureExecutor::async(CallbackThread callbacks) noexcept {
+  return {*engine_, callbacks};
+}
 
 OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*engine_); }
 

@@ -12,8 +12,9 @@ namespace pv2 {
 
 /// The thread that gives an answer.
 enum class ReplyOn : std::uint8_t {
-  kPool,  ///< A thread of the pool. For the host's code, which may take long.
-  kHere,  ///< The thread that knows the answer. For engine code (a latch).
+  kPool,    ///< A thread of the pool. For the host's code, which may take long.
+  kEngine,  ///< The thread that knows the answer. For the host's code, if the host says so.
+  kHere,    ///< The thread that knows the answer. For engine code (a latch).
   /// As kHere, and the caller only waits for the answer: it makes its request durable itself, if
   /// the store's own thread sleeps (Effects::caller_writes).
   kWaitingCaller,

@@ -145,8 +145,8 @@ void Workers::work(std::size_t index, Work work) {
     if (poll(me, std::chrono::milliseconds(0), polled)) {
       if (std::exchange(me.has_queued, false)) core_.store.wake_writer();
       take_and_run(polled, me);
-    } else if (std::exchange(me.has_queued, false) && core_.store.write_queued()) {
-      // Its records are durable and published: perhaps there is work again.
+    } else if (writes_queued(me)) {
+      // Records are durable and published: perhaps there is work again.
     } else if (idle(me, polled)) {
       continue;
     } else {
@@ -155,6 +155,13 @@ void Workers::work(std::size_t index, Work work) {
       if (!core_.unavailable().ok()) return;
     }
   }
+}
+
+bool Workers::writes_queued(Worker& worker) {
+  if (!std::exchange(worker.has_queued, false)) return false;
+  const Written written = core_.store.write_queued();
+  worker.has_queued = written == Written::kSome;
+  return written != Written::kNothing;
 }
 
 // lifts() is read before the poll, so work that becomes urgent in between is noticed before the

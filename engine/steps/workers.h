@@ -122,6 +122,8 @@ class Workers {
   };
 
   void work(std::size_t index, Work work);
+  /// Writes what the worker has queued, if that is still its task; false: it was not.
+  bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
   /// Helps other workers, or waits for work; false when there was none.
   bool idle(Worker& worker, Polled& polled);

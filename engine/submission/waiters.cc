@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/effects.h"
+#include "core/run_task.h"
 
 namespace pv2 {
 
@@ -27,7 +28,7 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
   };
   auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});
   root.waiters.clear();
-  effects.answers.push_back([&pool = *core.pool, crowd = std::move(crowd)] {
+  effects.host_calls.push_back([&core, crowd = std::move(crowd)] {
     crowd->waiters.reverse();
     for (Waiter& waiter : crowd->waiters) {
       switch (waiter.reply.on) {
@@ -35,8 +36,13 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
         case ReplyOn::kWaitingCaller:
           waiter.reply.tell(crowd->result);
           break;
+        case ReplyOn::kEngine: {
+          Task call([&] { waiter.reply.tell(crowd->result); });
+          run_task(&core, call);
+          break;
+        }
         case ReplyOn::kPool:
-          pool.post([crowd, tell = std::move(waiter.reply.tell)] { tell(crowd->result); });
+          core.pool->post([crowd, tell = std::move(waiter.reply.tell)] { tell(crowd->result); });
           break;
       }
     }

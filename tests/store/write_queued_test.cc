@@ -44,9 +44,9 @@ int write_until_written(ProcedureStore& store, RecordingSink& sink, std::deque<R
   for (int number = 1;; ++number) {
     fill(requests.emplace_back(), number);
     REQUIRE(queue(store, requests.back()) == CommitAnswer::kQueued);
-    const bool written = store.write_queued();
+    const Written written = store.write_queued();
     sink.wait_for(requests.size(), store);
-    if (written) return number;
+    if (written != Written::kNothing) return number;
   }
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a thread writes what it has queued, and the sink is called on that th
     CHECK(last_writer == std::this_thread::get_id());
     CHECK(sink.answers().back().sequence.value == static_cast<std::uint64_t>(count));
     CHECK(store->get(Space::kHost, std::to_string(count)).value().has_value());
-    CHECK_FALSE(store->write_queued());  // nothing is queued
+    CHECK(store->write_queued() == Written::kNothing);  // nothing is queued
     store->close();
   });
 }
@@ -93,7 +93,7 @@ TEST_CASE("the store writes what was queued when it is told to, or when it is cl
     late.push_back(requests.back());
     REQUIRE(store->queue_all(late) == CommitAnswer::kDurable);
     REQUIRE(requests.back().status.code() == StatusCode::kStopping);
-    REQUIRE_FALSE(store->write_queued());
+    REQUIRE(store->write_queued() == Written::kNothing);
   });
 }
 
@@ -117,11 +117,12 @@ struct HeldWriter {
     fill(requests.emplace_back(), 0);
     thread = std::thread([this] {
       queue(*store, requests.back());
-      wrote = store->write_queued();
+      written = store->write_queued();
+      if (written == Written::kSome) store->wake_writer();
     });
     inside.wait();
   }
-  std::atomic<bool> wrote = false;
+  std::atomic<Written> written = Written::kNothing;
 };
 
 TEST_CASE("what others commit while a thread writes is written when it has written") {
@@ -132,7 +133,7 @@ TEST_CASE("what others commit while a thread writes is written when it has writt
 
     held.store->commit(others[0]);
     queue(*held.store, others[1]);
-    CHECK_FALSE(held.store->write_queued());  // another thread writes
+    CHECK(held.store->write_queued() == Written::kNothing);  // another thread writes
     queue(*held.store, others[2]);
     held.store->wake_writer();
     const std::size_t before = held.sink.answers().size();
@@ -140,10 +141,38 @@ TEST_CASE("what others commit while a thread writes is written when it has writt
     held.thread.join();
     const auto answers = held.sink.wait_for(held.requests.size() + others.size(), *held.store);
 
-    CHECK(held.wrote);
+    CHECK(held.written == Written::kSome);
     CHECK(before + 4 == answers.size());  // nothing came back while the sink was held
     for (std::size_t i = 0; i < answers.size(); ++i) REQUIRE(answers[i].sequence.value == i + 1);
     held.store->close();
+  });
+}
+
+TEST_CASE("a thread that is told that more is queued may write that, too") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    RecordingSink sink;
+    const auto store = place.open(kTestLimits);
+    Request following;
+    std::vector<std::thread::id> writers;
+    sink.then = [&](Request& request) {
+      if (request.number == 5'000) {
+        fill(following, 5'001);
+        store->commit(following);
+      }
+      if (request.number >= 5'000) writers.push_back(std::this_thread::get_id());
+    };
+    REQUIRE(store->recover_lease(sink).ok());
+    std::deque<Request> requests;
+    write_until_written(*store, sink, requests);  // the store's thread sleeps
+
+    fill(requests.emplace_back(), 5'000);
+    REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
+    CHECK(store->write_queued() == Written::kSome);
+    CHECK(store->write_queued() == Written::kAll);
+
+    CHECK(writers == std::vector(2, std::this_thread::get_id()));
+    CHECK(store->write_queued() == Written::kNothing);
+    store->close();
   });
 }
 
@@ -194,7 +223,7 @@ TEST_CASE("requests of threads that write and threads that do not come back once
               break;
             default:
               queue(*store, requests[i]);
-              store->write_queued();
+              if (store->write_queued() == Written::kSome) store->wake_writer();
           }
         }
       });
@@ -224,7 +253,7 @@ TEST_CASE("a store is not closed from within its sink, whoever calls the sink") 
         if (number == 2) sink.then = [&](Request&) { store->close(); };
         fill(requests.emplace_back(), number);
         queue(*store, requests.back());
-        if (store->pump() || store->write_queued()) {
+        if (store->pump() || store->write_queued() != Written::kNothing) {
           if (number >= 2) return;
           continue;
         }

@@ -25,7 +25,7 @@ class WrappedStore : public ProcedureStore {
   CommitAnswer commit(CommitRequest& request) override { return inner_->commit(request); }
   CommitAnswer commit_all(CommitList& requests) override { return inner_->commit_all(requests); }
   CommitAnswer queue_all(CommitList& requests) override { return inner_->queue_all(requests); }
-  bool write_queued() override { return inner_->write_queued(); }
+  Written write_queued() override { return inner_->write_queued(); }
   void wake_writer() override { inner_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return inner_->get(space, key);

@@ -14,19 +14,21 @@ namespace {
 // Calls every thread-safe verb that does not block, from wherever touch() is called.
 class Prober {
  public:
+  explicit Prober(CallbackThread callbacks) : callbacks_(callbacks) {}
   void aim(ProcedureExecutor* executor) { executor_ = executor; }
+  AsyncExecutor async() { return executor_->async(callbacks_); }
   void touch(const char* from) {
-    // The pool answers these calls; without a bound they would keep the executor busy for ever.
+    // Callbacks answer these calls; without a bound they would keep the executor busy for ever.
     if (executor_ == nullptr || busy_ || touched[from] == 50) return;
     busy_ = true;
     ++touched[from];
     for (const ProcedureInfo& info : executor_->inspect().list()) {
       (void)executor_->inspect().describe(info.id);
-      executor_->async().wait(info.id, [](const Result<ProcedureResult>&) {});
+      async().wait(info.id, [](const Result<ProcedureResult>&) {});
     }
-    executor_->async().wait(ProcedureId{1}, [](const Result<ProcedureResult>&) {});
-    executor_->async().acknowledge(ProcedureId{999'999}, [](const Status&) {});
-    if (submit) submit(*executor_);
+    async().wait(ProcedureId{1}, [](const Result<ProcedureResult>&) {});
+    async().acknowledge(ProcedureId{999'999}, [](const Status&) {});
+    if (submit) submit();
     (void)executor_->inspect().locks();
     (void)executor_->inspect().explain(ProcedureId{1});
     (void)executor_->inspect().live_procedures();
@@ -35,9 +37,10 @@ class Prober {
   }
 
   std::map<std::string, int> touched;
-  std::function<void(ProcedureExecutor&)> submit;
+  std::function<void()> submit;
 
  private:
+  const CallbackThread callbacks_;
   ProcedureExecutor* executor_ = nullptr;
   bool busy_ = false;
 };
@@ -65,7 +68,7 @@ class ProbingStore final : public ProcedureStore {
     prober_.touch("queue_all");
     return inner_.queue_all(requests);
   }
-  bool write_queued() override {
+  Written write_queued() override {
     prober_.touch("write_queued");
     return inner_.write_queued();
   }
@@ -168,7 +171,7 @@ class Probe final : public StateMachineProcedure<ProbeStep> {
 }  // namespace
 
 TEST_CASE("no lock of the engine is held while user code, the store or the log is called") {
-  Prober prober;
+  Prober prober(GENERATE(CallbackThread::kPool, CallbackThread::kEngine));
   const auto disk = std::make_shared<MemoryDisk>();
   const auto clock = std::make_shared<ManualClock>();
   std::unique_ptr<ProcedureExecutor> executor;
@@ -193,21 +196,21 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
     executor.reset();
   };
   int submissions = 0;
-  prober.submit = [&](ProcedureExecutor& to) {
+  prober.submit = [&] {
     if (++submissions > 40) return;
-    to.async().submit(Probe(prober, "own " + std::to_string(submissions)),
+    prober.async().submit(Probe(prober, "own " + std::to_string(submissions)),
                       {.nonce = {3, static_cast<std::uint64_t>(1 + submissions % 20)}},
                       [&](const Result<Submitted>&) { prober.touch("submit callback"); });
   };
 
   open();
   for (const char* what : {"one", "fail", "fail", "two"}) {
-    executor->async().submit(Probe(prober, what), {}, [&](const Result<Submitted>& submitted) {
+    prober.async().submit(Probe(prober, what), {}, [&](const Result<Submitted>& submitted) {
       prober.touch("submit callback");
       if (!submitted.ok()) return;
-      executor->async().wait(submitted->id, [&](const Result<ProcedureResult>&) {
+      prober.async().wait(submitted->id, [&](const Result<ProcedureResult>&) {
         prober.touch("wait callback");
-        executor->async().acknowledge(ProcedureId{1},
+        prober.async().acknowledge(ProcedureId{1},
                                       [&](const Status&) { prober.touch("acknowledge callback"); });
       });
     });
@@ -230,7 +233,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
     void on_committed(CommitList) noexcept override {}
   } no_sink;
   REQUIRE(thief.recover_lease(no_sink).ok());
-  executor->async().submit(Probe(prober, "last"), {}, [](const Result<Submitted>&) {});
+  prober.async().submit(Probe(prober, "last"), {}, [](const Result<Submitted>&) {});
   executor->run_until_idle();
   CHECK_FALSE(executor->health().ok());
   let_go();

@@ -39,13 +39,15 @@ class WatchedStore final : public WrappedStore, private CommitSink {
     owes() = true;
     return answer;
   }
-  bool write_queued() override {
+  Written write_queued() override {
     owes() = false;
     ++asked();
-    if (!inner().write_queued()) return false;
+    const Written written = inner().write_queued();
+    owes() = written == Written::kSome;
+    if (written == Written::kNothing) return written;
     const std::scoped_lock lock(writers_mutex_);
     writers_.insert(std::this_thread::get_id());
-    return true;
+    return written;
   }
   void wake_writer() override {
     owes() = false;

@@ -7,6 +7,7 @@
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,9 +24,23 @@ namespace pv2 {
 
 class Engine;
 
+/// Which thread calls the callbacks.
+enum class CallbackThread : std::uint8_t {
+  /// A thread of the executor's pool. A callback may block there and take its time.
+  kPool,
+  /// The thread that has the answer: a worker, the store's thread, or any thread that is in a call
+  /// of the executor, also the one that calls the verb, before the verb returns. No thread has to
+  /// wake up, so a procedure that follows from an answer begins at once. While the callback runs,
+  /// nothing becomes durable and no other answer is given: it must be short, must not block, and
+  /// must not wait for a mutex that is held during calls of the executor. It may call the verbs.
+  /// Callbacks of one thread do not nest: one that a verb in a callback causes comes after it.
+  kEngine,
+};
+
 /// What ProcedureExecutor::async() returns. Each verb does what the verb of that name in
-/// ProcedureExecutor does, but does not block: it calls `done` with the answer, once, on a pool
-/// thread. A caller that does not want the answer gives an empty `done`. A step may call the verbs.
+/// ProcedureExecutor does, but does not block: it calls `done` with the answer, once, on the
+/// CallbackThread. What `done` throws is dropped. A caller that does not want the answer gives an
+/// empty `done`. A step may call the verbs.
 ///
 /// Copies are equivalent; each is valid as long as the executor. Thread-safe.
 class AsyncExecutor {
@@ -62,18 +77,19 @@ class AsyncExecutor {
   void abort(ProcedureId id, AbortOptions options, StatusCallback done) const;
   /// When `done` is called with OK, the signal is on stable storage.
   void signal(ProcedureId id, std::string name, std::string payload, StatusCallback done) const;
-  /// Calls `work` on a pool thread, as the answers above. For callers whose own thread must not
-  /// block: verbs and listings may read the store, and call the code of a procedure. What `work`
-  /// throws is dropped.
+  /// Calls `work` on a pool thread. For callers whose own thread must not block: verbs and listings
+  /// may read the store, and call the code of a procedure. What `work` throws is dropped.
   void run(std::function<void()> work) const;
 
  private:
   friend class ProcedureExecutor;
-  explicit AsyncExecutor(Engine& engine) noexcept : engine_(&engine) {}
+  AsyncExecutor(Engine& engine, CallbackThread callbacks) noexcept
+      : engine_(&engine), callbacks_(callbacks) {}
   void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                      SubmitOptions options, SubmitCallback done) const;
 
   Engine* engine_;
+  CallbackThread callbacks_;
 };
 
 }  // namespace pv2

@@ -36,6 +36,7 @@ namespace pv2 {
 
 struct ExecutorOptions;
 class AsyncExecutor;
+enum class CallbackThread : std::uint8_t;
 class Engine;
 class Inspection;
 class OperatorConsole;
@@ -124,6 +125,7 @@ class ProcedureExecutor {
   /// submit(), wait(), acknowledge(), abort() and signal() without blocking, with a callback
   /// (async_executor.h).
   [[nodiscard]] AsyncExecutor async() noexcept;
+  [[nodiscard]] AsyncExecutor async(CallbackThread callbacks) noexcept;
   /// Orders about procedures that do not go on by themselves, and limits (operator_console.h).
   [[nodiscard]] OperatorConsole operate() noexcept;
   /// Listings, explanations and counts (inspection.h).

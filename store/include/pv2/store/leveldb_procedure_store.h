@@ -80,7 +80,7 @@ class LevelDbProcedureStore final : public ProcedureStore {
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
   CommitAnswer queue_all(CommitList& requests) override;
-  bool write_queued() override;
+  Written write_queued() override;
   void wake_writer() override;
   Result<std::optional<std::string>> get(Space space, std::string_view key) override;
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override;

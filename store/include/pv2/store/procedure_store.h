@@ -61,6 +61,13 @@ struct StoreLimits {
   }
 };
 
+/// What ProcedureStore::write_queued() did.
+enum class Written : std::uint8_t {
+  kNothing,  ///< It wrote nothing; the store sees to what is queued.
+  kAll,      ///< It wrote something, and the store sees to what is queued now, if anything is.
+  kSome,     ///< It wrote something, and more is queued: the caller goes on as after queue_all().
+};
+
 /// Life: construct (touches nothing) -> recover_lease -> scan, get -> commit, scan, get -> close.
 class ProcedureStore {
  public:
@@ -89,9 +96,9 @@ class ProcedureStore {
   virtual CommitAnswer queue_all(CommitList& requests) { return commit_all(requests); }
 
   /// Makes what is queued durable on the calling thread and calls the sink, if the store's own
-  /// thread sleeps and no other thread is in here: usually one write and one sync. Returns whether
-  /// it did. If not, the store sees to what is queued. Thread-safe; not called by the sink.
-  virtual bool write_queued() { return false; }
+  /// thread sleeps and no other thread is in here: usually one write and one sync. Thread-safe; not
+  /// called by the sink.
+  virtual Written write_queued() { return Written::kNothing; }
 
   /// The store sees to what is queued. Thread-safe; does not block.
   virtual void wake_writer() {}

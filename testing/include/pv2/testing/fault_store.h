@@ -72,7 +72,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
   CommitAnswer queue_all(CommitList& requests) override;
-  bool write_queued() override { return inner_->write_queued(); }
+  Written write_queued() override { return inner_->write_queued(); }
   void wake_writer() override { inner_->wake_writer(); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {
     return inner_->get(space, key);
