@@ -2,12 +2,11 @@
 //
 // memory_steps_bench: steps per second when nothing has to become durable: the engine itself, with
 // the Noop store, for which no record is encoded. Measured with one and two workers,
-// both schedulers, and steps that do nothing or compute for 2 us. The load runs on the pool's one
-// thread, whose core the workers do not get. With procedures of 500 steps instead of five
-// (memory_long_steps) the load hardly counts.
+// both schedulers, and steps that do nothing or compute for 2 us, 4096 procedures in flight or
+// fewer. With procedures of 500 steps instead of five (memory_long_steps) the load hardly counts.
 //
 //     memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
-//                        [--workers=1|2] [--quick] ...
+//                        [--workers=1|2] [--in-flight=1|64|4096] [--quick] ...
 //
 // The options choose one measurement, for a profiler.
 
@@ -46,11 +45,9 @@ struct Subject {
   Kind kind = Kind::kFiveSteps;
   SchedulerKind scheduler = SchedulerKind::kSimple;
   unsigned user_work_us = 0;
+  unsigned in_flight = kInFlight;
   friend auto operator<=>(const Subject&, const Subject&) = default;
 
-  [[nodiscard]] unsigned in_flight() const {
-    return kind == Kind::kLongRun ? kLongInFlight : kInFlight;
-  }
   [[nodiscard]] unsigned steps() const {
     return kind == Kind::kLongRun ? kStepsPerLongRun : kStepsPerProcedure;
   }
@@ -62,11 +59,13 @@ struct Choice {
   std::optional<unsigned> user_work_us;
   std::optional<unsigned> steps;
   std::optional<unsigned> workers;
+  std::optional<unsigned> in_flight;
 
   [[nodiscard]] bool has(const Subject& subject) const {
     return scheduler.value_or(to_string(subject.scheduler)) == to_string(subject.scheduler) &&
            user_work_us.value_or(subject.user_work_us) == subject.user_work_us &&
-           steps.value_or(subject.steps()) == subject.steps();
+           steps.value_or(subject.steps()) == subject.steps() &&
+           in_flight.value_or(subject.in_flight) == subject.in_flight;
   }
   bool set(std::string_view name, std::string_view value) {
     const auto number = static_cast<unsigned>(number_in(value));
@@ -74,8 +73,9 @@ struct Choice {
     if (name == "--user-work") user_work_us = number;
     if (name == "--steps") steps = number;
     if (name == "--workers") workers = number;
+    if (name == "--in-flight") in_flight = number;
     return name == "--scheduler" || name == "--user-work" || name == "--steps" ||
-           name == "--workers";
+           name == "--workers" || name == "--in-flight";
   }
 };
 
@@ -88,7 +88,8 @@ class MemorySteps {
     for (const SchedulerKind scheduler : {SchedulerKind::kSimple, SchedulerKind::kMaster}) {
       for (const Subject& subject :
            {Subject{Kind::kFiveSteps, scheduler, 0}, Subject{Kind::kFiveSteps, scheduler, 2},
-            Subject{Kind::kLongRun, scheduler, 0}}) {
+            Subject{Kind::kFiveSteps, scheduler, 0, 64}, Subject{Kind::kFiveSteps, scheduler, 0, 1},
+            Subject{Kind::kLongRun, scheduler, 0, kLongInFlight}}) {
         if (choice.has(subject)) subjects_.push_back(subject);
       }
     }
@@ -128,7 +129,7 @@ class MemorySteps {
                     subject.kind == Kind::kLongRun
                         ? ClosedLoad::Submit(submit_long_run)
                         : std::bind_front(submit_five_steps, std::cref(work)));
-    load.start(subject.in_flight());
+    load.start(subject.in_flight);
     std::this_thread::sleep_for(options_.warm_up);
     const std::uint64_t ended_before = load.ended();
     const UsageMeter meter;
@@ -163,7 +164,7 @@ class MemorySteps {
 
   static ResultRow row_of(std::string_view what, const Subject& subject) {
     ResultRow row(fmt::format("memory_{}{}", subject.kind == Kind::kLongRun ? "long_" : "", what));
-    row.set("in_flight", subject.in_flight()).set("store", "noop");
+    row.set("in_flight", subject.in_flight).set("store", "noop");
     row.set("scheduler", to_string(subject.scheduler)).set("user_work_us", subject.user_work_us);
     return row;
   }
@@ -186,7 +187,7 @@ int main(int argc, char** argv) {
   Options options = parse_options(
       argc, argv,
       "memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500] "
-      "[--workers=1|2]",
+      "[--workers=1|2] [--in-flight=1|64|4096]",
       [&](std::string_view name, std::string_view value) { return choice.set(name, value); });
   MemorySteps(std::move(options), choice).run();
 }

@@ -14,6 +14,12 @@
 #include "pv2/base/thread.h"
 
 namespace pv2 {
+namespace {
+
+// After this time without requests the sink does what it has put off.
+constexpr std::chrono::microseconds kQuiet{500};
+
+}  // namespace
 
 Committer::Committer(std::string store_name, UnitWriter& writer, CommitSink& sink,
                      CommitSequence last, Options options)
@@ -104,7 +110,7 @@ Written Committer::write_queued() {
     look_at_sizes_ = queued_too_large_;
     taken = std::move(queue_);
   }
-  write_and_publish(std::move(taken));
+  write_and_publish(std::move(taken), Writer::kOther);
   MutexLock lock(queue_mutex_);
   lent_ = false;
   if (state_ != State::kOpen) {
@@ -136,8 +142,9 @@ std::size_t Committer::queued() const {
 
 void Committer::run() {
   for (CommitList taken = wait_for_requests(); !taken.empty(); taken = wait_for_requests()) {
-    write_and_publish(std::move(taken));
+    write_and_publish(std::move(taken), Writer::kOwnThread);
   }
+  if (put_off_ && !dropped_.load(std::memory_order_relaxed)) sink_.on_quiet();
 }
 
 // Looks again and again: the requests that it waits for come sooner than a thread wakes up. On busy
@@ -160,14 +167,30 @@ void Committer::gather() {
 
 CommitList Committer::wait_for_requests() {
   gather();
-  MutexLock lock(queue_mutex_);
-  while (lent_ || (queue_.empty() && state_ == State::kOpen)) {
-    sleeping_ = true;
-    wake_.wait(queue_mutex_);
+  for (;;) {
+    {
+      MutexLock lock(queue_mutex_);
+      bool is_quiet = false;
+      while (!is_quiet && (lent_ || (queue_.empty() && state_ == State::kOpen))) is_quiet = sleep();
+      sleeping_ = false;
+      look_at_sizes_ = queued_too_large_;
+      if (!is_quiet) return std::move(queue_);
+    }
+    put_off_ = false;
+    sink_.on_quiet();
   }
-  sleeping_ = false;
-  look_at_sizes_ = queued_too_large_;
-  return std::move(queue_);
+}
+
+// Returns whether it is time for on_quiet(). While another thread writes it is not: that publishes
+// everything.
+bool Committer::sleep() {
+  sleeping_ = true;
+  if (put_off_) {
+    const bool notified = wake_.wait_for(queue_mutex_, kQuiet);
+    return !notified && !lent_ && queue_.empty() && state_ == State::kOpen;
+  }
+  wake_.wait(queue_mutex_);
+  return false;
 }
 
 bool Committer::pump(std::size_t requests_max) {
@@ -185,7 +208,7 @@ bool Committer::pump(std::size_t requests_max) {
     borrower_ = std::this_thread::get_id();
   }
   if (taken.empty()) return false;
-  write_and_publish(std::move(taken));
+  write_and_publish(std::move(taken), Writer::kOther);
   MutexLock lock(queue_mutex_);
   lent_ = false;
   return true;
@@ -193,7 +216,7 @@ bool Committer::pump(std::size_t requests_max) {
 
 // A thread that has no memory for this ends the process, whichever it is: if a thread that borrows
 // the place of the committer's could leave it by an exception, nothing would be written any more.
-void Committer::write_and_publish(CommitList taken) noexcept {
+void Committer::write_and_publish(CommitList taken, Writer writer) noexcept {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     gathering_.published(unit.size());
@@ -201,7 +224,11 @@ void Committer::write_and_publish(CommitList taken) noexcept {
     if (!failure_.ok())
       unit.for_each([this](CommitRequest& request) { request.status = failure_; });
     if (dropped_.load(std::memory_order_relaxed)) return;
-    sink_.on_committed(std::move(unit));
+    if (writer == Writer::kOwnThread) {
+      put_off_ = sink_.on_written(std::move(unit));
+    } else {
+      sink_.on_committed(std::move(unit));
+    }
   }
 }
 

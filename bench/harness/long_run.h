@@ -48,8 +48,7 @@ class LongRun final : public StateMachineProcedure<Leg> {
 };
 
 /// Submits the LongRun of this number under a nonce of its own: for ClosedLoad.
-inline void submit_long_run(AsyncExecutor executor, std::uint64_t number,
-                            SubmitCallback done) {
+inline void submit_long_run(AsyncExecutor executor, std::uint64_t number, SubmitCallback done) {
   executor.submit(LongRun(number), {.nonce = {1, number}}, std::move(done));
 }
 

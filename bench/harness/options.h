@@ -35,9 +35,9 @@ struct Options {
 /// Looks at an argument `--name` or `--name=value` that is not common to all; false: unknown.
 using OwnOption = std::function<bool(std::string_view name, std::string_view value)>;
 
-/// Understands --quick, --runs=N, --window=MS, --data=DIR and --callbacks=pool|engine, and asks `own`
-/// about the rest. Prints `usage` and exits with 2 for an argument that both do not know, and with 0
-/// for --help.
+/// Understands --quick, --runs=N, --window=MS, --data=DIR and --callbacks=pool|engine, and asks
+/// `own` about the rest. Prints `usage` and exits with 2 for an argument that both do not know, and
+/// with 0 for --help.
 Options parse_options(int argc, char** argv, std::string_view usage, const OwnOption& own = {});
 
 /// The positive number in an option's value; 0 when there is none.

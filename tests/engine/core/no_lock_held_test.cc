@@ -199,8 +199,8 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   prober.submit = [&] {
     if (++submissions > 40) return;
     prober.async().submit(Probe(prober, "own " + std::to_string(submissions)),
-                      {.nonce = {3, static_cast<std::uint64_t>(1 + submissions % 20)}},
-                      [&](const Result<Submitted>&) { prober.touch("submit callback"); });
+                          {.nonce = {3, static_cast<std::uint64_t>(1 + submissions % 20)}},
+                          [&](const Result<Submitted>&) { prober.touch("submit callback"); });
   };
 
   open();
@@ -211,7 +211,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
       prober.async().wait(submitted->id, [&](const Result<ProcedureResult>&) {
         prober.touch("wait callback");
         prober.async().acknowledge(ProcedureId{1},
-                                      [&](const Status&) { prober.touch("acknowledge callback"); });
+                                   [&](const Status&) { prober.touch("acknowledge callback"); });
       });
     });
   }

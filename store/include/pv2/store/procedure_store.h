@@ -37,6 +37,15 @@ class CommitSink {
   virtual ~CommitSink() = default;
   /// `finished`: every request of one sync, in commit order, each with its status.
   virtual void on_committed(CommitList finished) noexcept = 0;
+  /// Like on_committed(), on a thread of the store that could write the next unit meanwhile. A sink
+  /// that has a thread of its own for this may leave it to that and return true. When the store has
+  /// nothing to write for a moment after that, or ends, it calls on_quiet().
+  virtual bool on_written(CommitList finished) noexcept {
+    on_committed(std::move(finished));
+    return false;
+  }
+  /// Does what on_written() has left to another thread, if that has not begun it.
+  virtual void on_quiet() noexcept {}
 };
 
 /// One row as it was read. The views are valid during the call only.
