@@ -205,6 +205,28 @@ TEST_CASE("all who wait for one result are told, each on the thread that it chos
   REQUIRE(failures == 0);
 }
 
+TEST_CASE("a step that takes long does not keep what is durable from its callers") {
+  Ground ground(Store::kMemory, 1);
+  constexpr int kMany = 64;
+  std::latch begun{1};
+  std::latch answered{kMany};
+  ground.world.scripts["held"].steps = 1;
+  ground.world.scripts["held"].run = [&](JobRun&) -> std::optional<Outcome> {
+    begun.count_down();
+    answered.wait();
+    return std::nullopt;
+  };
+  const auto held = ground.executor->submit(Job(ground.world, "held"));
+  begun.wait();
+
+  for (int i = 0; i < kMany; ++i) {
+    ground.async().submit(Job(ground.world, "job"), {},
+                          [&](const Result<Submitted>&) { answered.count_down(); });
+  }
+
+  REQUIRE(ground.executor->wait(held->id)->status.ok());
+}
+
 TEST_CASE("a wait that is withdrawn is not answered, and a stop answers the others") {
   Ground ground(Store::kMemory, 1);
   const auto submitted = ground.executor->submit(Job(ground.world, "held"));

@@ -141,6 +141,7 @@ struct Ground {
 TEST_CASE("with one procedure in flight its worker writes the records of its steps") {
   Ground ground;
   ground.executor->start();
+  ground.run_one();  // says which thread the worker is
   ground.run_until_it_writes(ground.worker);
   REQUIRE(ground.early == 0);
 }
