@@ -16,8 +16,9 @@
 namespace pv2 {
 namespace {
 
-// After this time without requests the sink does what it has put off.
-constexpr std::chrono::microseconds kQuiet{500};
+// A thread that has written goes on with so many requests at most. With more it is better that it
+// and the store's own thread work at the same time (decision 22).
+constexpr std::size_t kFewRequests = 24;
 
 }  // namespace
 
@@ -110,15 +111,14 @@ Written Committer::write_queued() {
     look_at_sizes_ = queued_too_large_;
     taken = std::move(queue_);
   }
-  write_and_publish(std::move(taken), Writer::kOther);
+  write_and_publish(std::move(taken));
   MutexLock lock(queue_mutex_);
   lent_ = false;
-  if (state_ != State::kOpen) {
-    // Under the mutex: a thread that waits in close() for this one may then destroy the committer.
-    wake_.notify_one();
-    return Written::kAll;
-  }
-  return queue_.empty() ? Written::kAll : Written::kSome;
+  if (queue_.empty() && state_ == State::kOpen) return Written::kAll;
+  if (queue_.size() <= kFewRequests && state_ == State::kOpen) return Written::kSome;
+  // Under the mutex: a thread that waits in close() for this one may then destroy the committer.
+  if (claim_sleeper() || state_ != State::kOpen) wake_.notify_one();
+  return Written::kAll;
 }
 
 // The size is checked here, where the request is in the processor's cache, and not when it is
@@ -142,9 +142,8 @@ std::size_t Committer::queued() const {
 
 void Committer::run() {
   for (CommitList taken = wait_for_requests(); !taken.empty(); taken = wait_for_requests()) {
-    write_and_publish(std::move(taken), Writer::kOwnThread);
+    write_and_publish(std::move(taken));
   }
-  if (put_off_ && !dropped_.load(std::memory_order_relaxed)) sink_.on_quiet();
 }
 
 // Looks again and again: the requests that it waits for come sooner than a thread wakes up. On busy
@@ -167,30 +166,14 @@ void Committer::gather() {
 
 CommitList Committer::wait_for_requests() {
   gather();
-  for (;;) {
-    {
-      MutexLock lock(queue_mutex_);
-      bool is_quiet = false;
-      while (!is_quiet && (lent_ || (queue_.empty() && state_ == State::kOpen))) is_quiet = sleep();
-      sleeping_ = false;
-      look_at_sizes_ = queued_too_large_;
-      if (!is_quiet) return std::move(queue_);
-    }
-    put_off_ = false;
-    sink_.on_quiet();
+  MutexLock lock(queue_mutex_);
+  while (lent_ || (queue_.empty() && state_ == State::kOpen)) {
+    sleeping_ = true;
+    wake_.wait(queue_mutex_);
   }
-}
-
-// Returns whether it is time for on_quiet(). While another thread writes it is not: that publishes
-// everything.
-bool Committer::sleep() {
-  sleeping_ = true;
-  if (put_off_) {
-    const bool notified = wake_.wait_for(queue_mutex_, kQuiet);
-    return !notified && !lent_ && queue_.empty() && state_ == State::kOpen;
-  }
-  wake_.wait(queue_mutex_);
-  return false;
+  sleeping_ = false;
+  look_at_sizes_ = queued_too_large_;
+  return std::move(queue_);
 }
 
 bool Committer::pump(std::size_t requests_max) {
@@ -198,6 +181,7 @@ bool Committer::pump(std::size_t requests_max) {
   CommitList taken;
   {
     MutexLock lock(queue_mutex_);
+    if (lent_) return false;  // the sink, which a writer is in, runs the engine
     look_at_sizes_ = queued_too_large_;
     if (requests_max >= queue_.size()) {
       taken = std::move(queue_);
@@ -208,7 +192,7 @@ bool Committer::pump(std::size_t requests_max) {
     borrower_ = std::this_thread::get_id();
   }
   if (taken.empty()) return false;
-  write_and_publish(std::move(taken), Writer::kOther);
+  write_and_publish(std::move(taken));
   MutexLock lock(queue_mutex_);
   lent_ = false;
   return true;
@@ -216,7 +200,7 @@ bool Committer::pump(std::size_t requests_max) {
 
 // A thread that has no memory for this ends the process, whichever it is: if a thread that borrows
 // the place of the committer's could leave it by an exception, nothing would be written any more.
-void Committer::write_and_publish(CommitList taken, Writer writer) noexcept {
+void Committer::write_and_publish(CommitList taken) noexcept {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     gathering_.published(unit.size());
@@ -224,11 +208,7 @@ void Committer::write_and_publish(CommitList taken, Writer writer) noexcept {
     if (!failure_.ok())
       unit.for_each([this](CommitRequest& request) { request.status = failure_; });
     if (dropped_.load(std::memory_order_relaxed)) return;
-    if (writer == Writer::kOwnThread) {
-      put_off_ = sink_.on_written(std::move(unit));
-    } else {
-      sink_.on_committed(std::move(unit));
-    }
+    sink_.on_committed(std::move(unit));
   }
 }
 

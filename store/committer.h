@@ -99,9 +99,7 @@ class Committer {
   void run();
   void gather() PV2_EXCLUDES(queue_mutex_);
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
-  [[nodiscard]] bool sleep() PV2_REQUIRES(queue_mutex_);
-  enum class Writer { kOwnThread, kOther };
-  void write_and_publish(CommitList taken, Writer writer) noexcept;
+  void write_and_publish(CommitList taken) noexcept;
   CommitList cut_unit(CommitList& taken) const;
   Status write(const CommitList& unit);
 
@@ -123,7 +121,6 @@ class Committer {
   bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< A request ever was.
 
   std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
-  bool put_off_ = false;  // owned by the thread: the sink has left something to another one
   // Owned by the writer: the thread, or the caller of pump() or write_queued().
   Status started_;  // constant
   Status failure_;

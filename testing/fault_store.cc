@@ -224,17 +224,6 @@ void FaultStore::note(const CommitRequest& request) PV2_NO_THREAD_SAFETY_ANALYSI
 }
 
 void FaultStore::on_committed(CommitList finished) noexcept {
-  CommitList heard = pass_back(std::move(finished));
-  if (!heard.empty()) sink_->on_committed(std::move(heard));
-}
-
-bool FaultStore::on_written(CommitList finished) noexcept {
-  CommitList heard = pass_back(std::move(finished));
-  return !heard.empty() && sink_->on_written(std::move(heard));
-}
-
-// Returns what the engine gets back, with the failures of this store.
-CommitList FaultStore::pass_back(CommitList finished) {
   CommitList heard;
   {
     MutexLock lock(faults_mutex_);
@@ -259,7 +248,7 @@ CommitList FaultStore::pass_back(CommitList finished) {
       stands_.erase(stand);
     }
   }
-  return heard;
+  if (!heard.empty()) sink_->on_committed(std::move(heard));
 }
 
 }  // namespace pv2::testing

@@ -63,12 +63,6 @@ void StoreProbe::on_committed(CommitList finished) noexcept {
   sink_->on_committed(std::move(finished));
 }
 
-bool StoreProbe::on_written(CommitList finished) noexcept {
-  take_times(finished.size());
-  copy(finished);
-  return sink_->on_written(std::move(finished));
-}
-
 void StoreProbe::take_times(std::size_t requests) {
   const auto now = BenchClock::now();
   MutexLock lock(order_mutex_);

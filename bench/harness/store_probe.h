@@ -91,8 +91,6 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   using Verb = CommitAnswer (ProcedureStore::*)(CommitList&);
   CommitAnswer hand_on(CommitList& requests, Verb verb) PV2_EXCLUDES(order_mutex_);
   void on_committed(CommitList finished) noexcept override;
-  bool on_written(CommitList finished) noexcept override;
-  void on_quiet() noexcept override { sink_->on_quiet(); }
   void take_times(std::size_t requests) PV2_EXCLUDES(order_mutex_);
   void copy(const CommitList& finished) PV2_EXCLUDES(recording_mutex_);
 

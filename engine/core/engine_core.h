@@ -78,8 +78,6 @@ struct EngineCore {
   /// reserved for the top classes are counted in `idle_reserved` instead.
   std::atomic<std::size_t> idle_workers{0};
   std::atomic<std::size_t> idle_reserved{0};
-  /// How many workers for all classes there are between start and stop, idle ones included.
-  std::atomic<std::size_t> running_workers{0};
   /// Whether one of the idle workers looks at all runs again and again.
   std::atomic<bool> watched{false};
   /// Counts the events that a worker has to know of before it begins a step that it has taken: the

@@ -10,10 +10,13 @@
 
 namespace pv2 {
 
-/// Calls them on this thread, in order; their exceptions are dropped. The caller holds no mutex,
-/// and nothing waits for it that it has queued in the store. A callback may use the executor, and
-/// so cause further callbacks on this thread: these are called when it has returned, so that
-/// callbacks that cause each other need no more stack than one.
-void call_host(const void* engine, std::span<Task> calls) noexcept;
+class TaskPool;
+
+/// Calls them on this thread, in order; their exceptions are dropped. The caller holds no mutex. A
+/// callback may use the executor, and so cause further callbacks on this thread: these are called
+/// when it has returned, so that callbacks that cause each other need no more stack than one. When
+/// many of them were called, `pool` calls the rest: so this thread comes back from callbacks that
+/// cause each other without an end.
+void call_host(const void* engine, TaskPool& pool, std::span<Task> calls) noexcept;
 
 }  // namespace pv2

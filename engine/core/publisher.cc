@@ -6,7 +6,6 @@
 #include "core/publisher.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/effects.h"
@@ -20,11 +19,6 @@ namespace {
 
 // A list of this length takes longer to publish than a worker takes to wake up.
 constexpr std::size_t kWorthAnotherThread = 256;
-// The thread that writes leaves a list of this length to a worker that is awake: shorter ones are
-// published sooner than a worker comes to its next look.
-constexpr std::size_t kWorthAWorker = 16;
-// And it waits for the worker so long at most.
-constexpr std::chrono::microseconds kLateMost{500};
 // How many requests one critical section publishes at most. Other threads wait for the mutex, and
 // workers for the steps that the section queues.
 constexpr std::size_t kSection = 128;
@@ -33,48 +27,17 @@ constexpr std::size_t kGarbageChunk = 512;
 
 }  // namespace
 
+// A worker calls publish_committed() after it has ceased to count as idle. So either the worker
+// finds this list, or this thread sees that no worker is idle.
 void Publisher::on_committed(CommitList finished) noexcept {
   const EngineThread mark(&core_);
-  keep(std::move(finished));
-  publish_committed();
-}
-
-// On the store's own thread. While it publishes, nothing is written, and it and the workers wait
-// for each other's sections of the state mutex. So workers publish lists that are worth it: one
-// that is awake, between two runs; or one that is idle, if the list is so long that to wake the
-// worker is worth it. Nothing is put off for long: if no worker comes, because steps take long,
-// this thread publishes at its next unit or when it has nothing to write.
-bool Publisher::on_written(CommitList finished) noexcept {
-  const EngineThread mark(&core_);
-  const std::size_t count = finished.size();
-  keep(std::move(finished));
-  if (is_left_to_workers(count)) return true;
-  publish_committed();
-  return false;
-}
-
-void Publisher::on_quiet() noexcept {
-  const EngineThread mark(&core_);
-  publish_committed();
-}
-
-void Publisher::keep(CommitList finished) {
-  MutexLock lock(committed_mutex_);
-  if (committed_.empty()) since_ = std::chrono::steady_clock::now();
-  committed_.splice_back(std::move(finished));
-}
-
-// A worker looks at the list after it has ceased to be idle, and again after it has begun to be. So
-// either it finds the list, or this thread sees that it is idle.
-bool Publisher::is_left_to_workers(std::size_t count) {
-  const std::size_t idle = core_.idle_workers.load();
-  if (count >= kWorthAnotherThread && idle != 0) {
-    core_.scheduler.nudge();
-    return true;
+  const bool is_long = finished.size() >= kWorthAnotherThread;
+  {
+    MutexLock lock(committed_mutex_);
+    committed_.splice_back(std::move(finished));
   }
-  if (count < kWorthAWorker || idle >= core_.running_workers.load()) return false;
-  MutexLock lock(committed_mutex_);
-  return std::chrono::steady_clock::now() - since_ < kLateMost;
+  if (is_long && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  publish_committed();
 }
 
 void Publisher::publish_committed() {
@@ -149,9 +112,9 @@ CommitList Publisher::act_on(Effects& effects) {
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
-  // Code of the host may block, and what this thread has queued does not wait for that.
+  // Code of the host may block. What this thread has queued and not begun to write does not wait.
   if (!effects.host_calls.empty() || !effects.log_lines.empty()) core_.store.wake_writer();
-  if (!effects.host_calls.empty()) call_host(&core_, effects.host_calls);
+  if (!effects.host_calls.empty()) call_host(&core_, *core_.pool, effects.host_calls);
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }

@@ -39,8 +39,6 @@ class Publisher final : public CommitSink {
   Publisher(EngineCore& core, PublisherHooks hooks) : core_(core), hooks_(std::move(hooks)) {}
 
   void on_committed(CommitList finished) noexcept override;
-  bool on_written(CommitList finished) noexcept override;
-  void on_quiet() noexcept override;
   /// Publishes the requests that the store gave back, in order. If another thread is publishing
   /// them, returns at once: that thread takes all.
   void publish_committed() PV2_EXCLUDES(committed_mutex_);
@@ -53,8 +51,6 @@ class Publisher final : public CommitSink {
   void perform(Effects& effects);
 
  private:
-  void keep(CommitList finished) PV2_EXCLUDES(committed_mutex_);
-  [[nodiscard]] bool is_left_to_workers(std::size_t count) PV2_EXCLUDES(committed_mutex_);
   CommitList act_on(Effects& effects);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
@@ -65,8 +61,6 @@ class Publisher final : public CommitSink {
   mutable Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
   bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< A thread publishes.
-  /// When the first request of `committed_` came.
-  std::chrono::steady_clock::time_point since_ PV2_GUARDED_BY(committed_mutex_);
 };
 
 }  // namespace pv2

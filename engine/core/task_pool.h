@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TaskPool: runs blocking work of steps and the host's callbacks, so that workers, committer and
-// timer never do. It has threads of its own, or none: then the host's thread runs the queued tasks
-// in order (run_one).
+// timer never do, except callbacks that do not block (core/host_calls.h). It has threads of its
+// own, or none: then the host's thread runs the queued tasks in order (run_one).
 //
 // The tasks are code of the host and may block for any time. So no kind of task may take all
 // threads from the other kinds:

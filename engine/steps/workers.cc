@@ -140,16 +140,8 @@ void Workers::work(std::size_t index, Work work) {
   Worker me = worker(index, random, work);
   me.has_thread = true;
   me.may_write = work == Work::kAny;
-  if (work == Work::kAny) core_.running_workers.fetch_add(1);
-  run_until_stopped(me);
-  if (work == Work::kAny) core_.running_workers.fetch_sub(1);
-  publisher_.publish_committed();  // what was left to this worker
-}
-
-void Workers::run_until_stopped(Worker& me) {
   Polled polled;
   for (;;) {
-    if (me.may_write) publisher_.publish_committed();
     if (poll(me, std::chrono::milliseconds(0), polled)) {
       if (std::exchange(me.has_queued, false)) core_.store.wake_writer();
       take_and_run(polled, me);
@@ -193,10 +185,6 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   worker.is_idle = true;
-  if (publisher_.has_committed() && worker.work == Work::kAny) {
-    cease_to_be_idle(worker);
-    return true;
-  }
   for (;;) {
     if (help_out(worker)) return true;
     const bool watches = keeps_watch(worker);

@@ -122,7 +122,6 @@ class Workers {
   };
 
   void work(std::size_t index, Work work);
-  void run_until_stopped(Worker& me);
   /// Writes what the worker has queued, if that is still its task; false: it was not.
   bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Waiters: how the callers that wait for the end of a procedure get their answers. Answers are
-// queued in Effects, so none is given under the state mutex; the host's code runs on the pool.
+// queued in Effects, so none is given under the state mutex; each says where it is given (ReplyOn).
 
 #pragma once
 

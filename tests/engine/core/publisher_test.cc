@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread that has queued records, and has told nobody yet, tells the store before it does
-// anything that may take long: work on a tree, a callback of the host, or a line for the log. And
-// which lists the committer leaves to workers.
+// anything that may take long: work on a tree, a callback of the host, or a line for the log.
 
 #include "core/publisher.h"
 
 #include <pv2/store/noop_procedure_store.h>
 
-#include <deque>
-
 #include "core/effects.h"
-#include "model/requests.h"
 #include "pv2/engine/executor_options.h"
 #include "support/catch.h"
 #include "support/wrapped_store.h"
@@ -100,76 +96,6 @@ TEST_CASE("what a thread has queued does not wait for a callback of the host") {
   ground.publisher.perform(ground.effects);
 
   CHECK(notes() == Notes{"queued", "told", "called"});
-}
-
-// A request that counts how often it was published.
-struct Counted final : EngineRequest {
-  void published(EngineCore&, Effects&) override { ++count; }
-  void failed(EngineCore&, const RequestFailure&, Effects&) override {}
-  int count = 0;
-};
-
-struct Written {
-  Ground ground;
-  std::deque<Counted> requests;
-
-  // Gives the publisher `size` requests more, as the store's thread does.
-  bool give(std::size_t size) {
-    CommitList list;
-    for (std::size_t i = 0; i < size; ++i) list.push_back(requests.emplace_back());
-    return ground.publisher.on_written(std::move(list));
-  }
-  [[nodiscard]] int published() const {
-    int sum = 0;
-    for (const Counted& request : requests) sum += request.count;
-    return sum;
-  }
-};
-
-TEST_CASE("the store's thread leaves a list to a worker that is awake, if it is worth it") {
-  const std::size_t idle = GENERATE(0U, 1U);
-  const bool comes = GENERATE(true, false);
-  Written written;
-  written.ground.core.running_workers = 2;
-  written.ground.core.idle_workers = idle;
-
-  CHECK(written.give(16));
-
-  CHECK(written.published() == 0);
-  CHECK(written.ground.publisher.has_committed());
-  comes ? written.ground.publisher.publish_committed() : written.ground.publisher.on_quiet();
-  CHECK(written.published() == 16);
-}
-
-TEST_CASE("the store's thread publishes what is short, or what no worker would come for") {
-  Written written;
-  written.ground.core.running_workers = 2;
-  std::size_t size = 16;
-
-  SECTION("the list is short") { size = 15; }
-  SECTION("all workers are idle") { written.ground.core.idle_workers = 2; }
-  SECTION("no worker runs yet") { written.ground.core.running_workers = 0; }
-
-  CHECK_FALSE(written.give(size));
-  CHECK(written.published() == static_cast<int>(size));
-}
-
-TEST_CASE("a long list is left to a worker that is idle") {
-  Written written;
-  written.ground.core.running_workers = 1;
-  written.ground.core.idle_workers = 1;
-  CHECK(written.give(256));
-  CHECK(written.published() == 0);
-  written.ground.publisher.on_quiet();
-  CHECK(written.published() == 256);
-}
-
-TEST_CASE("the store's thread publishes itself when no worker has come for a while") {
-  Written written;
-  written.ground.core.running_workers = 1;
-  while (written.give(16)) {
-  }
-  CHECK(written.published() == static_cast<int>(written.requests.size()));
 }
 
 }  // namespace

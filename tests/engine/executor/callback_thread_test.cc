@@ -135,19 +135,53 @@ TEST_CASE("an answer that is known at once is given before the verb returns, on 
   REQUIRE(called_on == std::this_thread::get_id());
 }
 
-TEST_CASE("callbacks that cause each other need no more stack than one") {
-  Ground ground(Store::kMemory, 1);
-  int left = 200'000;
+TEST_CASE("callbacks that cause each other need no more stack than one, and let their thread go") {
+  Ground ground(Store::kMemory, GENERATE(0U, 1U));
+  std::atomic<bool> enough = false;
+  std::latch ended{1};
+  int called = 0;
   int depth = 0;
   int deepest = 0;
   std::function<void(Status)> again = [&](const Status&) {
     deepest = std::max(deepest, ++depth);
-    if (--left > 0) ground.async().acknowledge(ProcedureId{77}, again);
+    ++called;
+    if (!enough || called < 100'000) {
+      ground.async().acknowledge(ProcedureId{77}, again);
+    } else {
+      ended.count_down();
+    }
     --depth;
   };
   ground.async().acknowledge(ProcedureId{77}, again);
-  REQUIRE(left == 0);
+  enough = true;
+  ground.executor->run_until_idle();
+  ended.wait();
   REQUIRE(deepest == 1);
+}
+
+TEST_CASE("a callback may run the engine again that it was called by") {
+  TemporaryDirectory directory;
+  World world;
+  world.scripts["job"] = {};
+  ExecutorOptions options;
+  options.store = leveldb(directory.path("store"),
+                          {.unit_size = {.batch_operations = 4, .batch_bytes = 4 << 20},
+                           .committer = LevelDbOptions::Committer::kPump});
+  add_job_types(options.registry, world);
+  options.workers = 0;
+  const auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  int answered = 0;
+  for (int i = 0; i < 20; ++i) {
+    executor->async(CallbackThread::kEngine)
+        .submit(Job(world, "job"), {}, [&](const Result<Submitted>& submitted) {
+          if (submitted.ok()) ++answered;
+          executor->run_until_idle(5);
+        });
+  }
+  executor->run_until_idle();
+  CHECK(answered == 20);
+  CHECK(executor->inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a callback may run another engine, whose callbacks come at once") {

@@ -76,12 +76,6 @@ class WatchedStore final : public WrappedStore, private CommitSink {
     sink_->on_committed(std::move(finished));
     if (owes()) ++owed_by_publisher;
   }
-  bool on_written(CommitList finished) noexcept override {
-    const bool left = sink_->on_written(std::move(finished));
-    if (owes()) ++owed_by_publisher;
-    return left;
-  }
-  void on_quiet() noexcept override { sink_->on_quiet(); }
 
   CommitSink* sink_ = nullptr;
   std::mutex writers_mutex_;

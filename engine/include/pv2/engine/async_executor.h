@@ -28,12 +28,14 @@ class Engine;
 enum class CallbackThread : std::uint8_t {
   /// A thread of the executor's pool. A callback may block there and take its time.
   kPool,
-  /// The thread that has the answer: a worker, the store's thread, or any thread that is in a call
-  /// of the executor, also the one that calls the verb, before the verb returns. No thread has to
-  /// wake up, so a procedure that follows from an answer begins at once. While the callback runs,
-  /// nothing becomes durable and no other answer is given: it must be short, must not block, and
-  /// must not wait for a mutex that is held during calls of the executor. It may call the verbs.
-  /// Callbacks of one thread do not nest: one that a verb in a callback causes comes after it.
+  /// The thread that has the answer: any thread of the executor or its store, or any thread of the
+  /// host that is in a call of the executor, also the one that calls the verb, before the verb
+  /// returns. No thread has to wake up, so what follows from an answer begins at once. While the
+  /// callback runs, its thread publishes nothing, and usually nothing becomes durable: it must be
+  /// short, must not block, and must not take a mutex that is held during calls of the executor. It
+  /// may call the verbs of async(). A callback that a verb in a callback causes comes after it; of
+  /// callbacks that cause each other without an end, the pool calls the rest. The executor must
+  /// outlive the call in which a callback runs, not only the callback.
   kEngine,
 };
 

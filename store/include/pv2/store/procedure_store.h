@@ -37,15 +37,6 @@ class CommitSink {
   virtual ~CommitSink() = default;
   /// `finished`: every request of one sync, in commit order, each with its status.
   virtual void on_committed(CommitList finished) noexcept = 0;
-  /// Like on_committed(), on a thread of the store that could write the next unit meanwhile. A sink
-  /// that has a thread of its own for this may leave it to that and return true. When the store has
-  /// nothing to write for a moment after that, or ends, it calls on_quiet().
-  virtual bool on_written(CommitList finished) noexcept {
-    on_committed(std::move(finished));
-    return false;
-  }
-  /// Does what on_written() has left to another thread, if that has not begun it.
-  virtual void on_quiet() noexcept {}
 };
 
 /// One row as it was read. The views are valid during the call only.
@@ -74,7 +65,7 @@ struct StoreLimits {
 enum class Written : std::uint8_t {
   kNothing,  ///< It wrote nothing; the store sees to what is queued.
   kAll,      ///< It wrote something, and the store sees to what is queued now, if anything is.
-  kSome,     ///< It wrote something, and more is queued: the caller goes on as after queue_all().
+  kSome,  ///< It wrote something, and a little is queued: the caller goes on as after queue_all().
 };
 
 /// Life: construct (touches nothing) -> recover_lease -> scan, get -> commit, scan, get -> close.
@@ -128,8 +119,8 @@ class ProcedureStore {
   [[nodiscard]] virtual StoreLimits limits() const noexcept = 0;
 
   /// For a store without a thread of its own (tests, simulations): makes what is queued durable on
-  /// the calling thread and calls the sink. Returns whether it did anything. A store with a
-  /// committer thread returns false (see write_queued()).
+  /// the calling thread and calls the sink. Returns whether it did anything; in the sink it does
+  /// nothing. A store with a committer thread returns false (see write_queued()).
   virtual bool pump() { return false; }
 
   /// Drains what is queued, then gives up ownership. The sink is not called any more once close()

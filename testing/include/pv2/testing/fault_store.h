@@ -92,9 +92,6 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   enum class Wake { kYes, kNo };  // whether the inner store is told to write
 
   void on_committed(CommitList finished) noexcept override;
-  bool on_written(CommitList finished) noexcept override;
-  void on_quiet() noexcept override { sink_->on_quiet(); }
-  CommitList pass_back(CommitList finished) PV2_EXCLUDES(faults_mutex_);
   static CommitAnswer refuse_closed(CommitRequest& request);
   void drop(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer commit_list(CommitList& requests, Wake wake) PV2_EXCLUDES(faults_mutex_);
