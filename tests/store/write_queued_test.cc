@@ -176,6 +176,32 @@ TEST_CASE("a thread that is told that more is queued may write that, too") {
   });
 }
 
+TEST_CASE("the store's own thread writes what is queued after a thread has written, if it is much") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    RecordingSink sink;
+    const auto store = place.open(kTestLimits);
+    std::deque<Request> following(25);
+    sink.then = [&](Request& request) {
+      if (request.number != 5'000) return;
+      for (Request& each : following) {
+        fill(each, 5'001);
+        store->commit(each);
+      }
+    };
+    REQUIRE(store->recover_lease(sink).ok());
+    std::deque<Request> requests;
+    write_until_written(*store, sink, requests);  // the store's thread sleeps
+
+    fill(requests.emplace_back(), 5'000);
+    REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
+    CHECK(store->write_queued() == Written::kAll);
+
+    const auto answers = sink.wait_for(requests.size() + following.size(), *store);
+    CHECK(answers.back().status.ok());
+    store->close();
+  });
+}
+
 TEST_CASE("a store that is closed while a thread writes returns everything before close returns") {
   on_every_store_with_a_thread([](const StorePlace& place) {
     HeldWriter held(place);
