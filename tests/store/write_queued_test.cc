@@ -176,7 +176,7 @@ TEST_CASE("a thread that is told that more is queued may write that, too") {
   });
 }
 
-TEST_CASE("the store's own thread writes what is queued after a thread has written, if it is much") {
+TEST_CASE("the store writes what is queued after a thread has written, if it is much") {
   on_every_store_with_a_thread([](const StorePlace& place) {
     RecordingSink sink;
     const auto store = place.open(kTestLimits);
