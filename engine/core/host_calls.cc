@@ -16,14 +16,20 @@ namespace {
 // A procedure's life causes three callbacks; a host that goes on from them has some lives at once.
 constexpr std::size_t kCausedMost = 256;
 
-// A thread is in callbacks of `engine`.
-struct Frame {
-  const void* engine;
-  Frame* outer;
-  TaskList caused{};  // by the callbacks that ran
-};
-
+struct Frame;
 thread_local Frame* innermost_frame = nullptr;
+
+// The calling thread is in callbacks of `engine`, for a scope.
+struct Frame {
+  const void* const engine;
+  Frame* const outer = innermost_frame;
+  TaskList caused{};  // by the callbacks that ran
+
+  explicit Frame(const void* of) : engine(of) { innermost_frame = this; }
+  ~Frame() { innermost_frame = outer; }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+};
 
 Frame* frame_of(const void* engine) {
   Frame* frame = innermost_frame;
@@ -31,30 +37,30 @@ Frame* frame_of(const void* engine) {
   return frame;
 }
 
-// A pool calls them as this thread would have done: in a frame.
-void leave_to(TaskPool& pool, const void* engine, TaskList rest) {
-  pool.post([&pool, engine, rest = std::make_unique<TaskList>(std::move(rest))] {
-    call_host(engine, pool, *rest);
-  });
-}
-
-}  // namespace
-
-void call_host(const void* engine, TaskPool& pool, std::span<Task> calls) noexcept {
-  if (Frame* const frame = frame_of(engine); frame != nullptr) {
-    for (Task& call : calls) frame->caused.push_back(std::move(call));
-    return;
-  }
-  Frame frame{.engine = engine, .outer = innermost_frame};
-  innermost_frame = &frame;
+// Calls them, and those that they cause, in a frame. Returns those that it has left.
+TaskList call_some(const void* engine, std::span<Task> calls) {
+  Frame frame(engine);
   for (Task& call : calls) run_task(engine, call);
   for (std::size_t called = 0; !frame.caused.empty() && called < kCausedMost;) {
     TaskList next = std::exchange(frame.caused, {});
     for (Task& call : next) run_task(engine, call);
     called += next.size();
   }
-  innermost_frame = frame.outer;
-  if (!frame.caused.empty()) leave_to(pool, engine, std::move(frame.caused));
+  return std::move(frame.caused);
+}
+
+}  // namespace
+
+void call_host(const void* engine, TaskPool& pool, std::span<Task> calls) {
+  if (Frame* const frame = frame_of(engine); frame != nullptr) {
+    for (Task& call : calls) frame->caused.push_back(std::move(call));
+    return;
+  }
+  TaskList rest = call_some(engine, calls);
+  if (rest.empty()) return;
+  pool.post([&pool, engine, rest = std::make_unique<TaskList>(std::move(rest))] {
+    call_host(engine, pool, *rest);  // as this thread would have done: in a frame
+  });
 }
 
 }  // namespace pv2

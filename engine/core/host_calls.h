@@ -17,6 +17,6 @@ class TaskPool;
 /// when it has returned, so that callbacks that cause each other need no more stack than one. When
 /// many of them were called, `pool` calls the rest: so this thread comes back from callbacks that
 /// cause each other without an end.
-void call_host(const void* engine, TaskPool& pool, std::span<Task> calls) noexcept;
+void call_host(const void* engine, TaskPool& pool, std::span<Task> calls);
 
 }  // namespace pv2
