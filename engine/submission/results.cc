@@ -5,6 +5,8 @@
 
 #include "submission/results.h"
 
+#include <forward_list>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -102,11 +104,17 @@ Results::Source Results::look_up(ProcedureId id) {
 }
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
+  std::forward_list<Waiter> withdrawn;  // destroyed without the mutex: the callback is the caller's
   StateLock lock(core_);
   Execution* const live = core_.find(id);
   if (live == nullptr) return false;
-  return live->waiters.remove_if([&](const Waiter& waiter) { return waiter.ticket == ticket; }) !=
-         0;
+  std::forward_list<Waiter>& waiters = live->waiters;
+  for (auto before = waiters.before_begin(); std::next(before) != waiters.end(); ++before) {
+    if (std::next(before)->ticket != ticket) continue;
+    withdrawn.splice_after(withdrawn.before_begin(), waiters, before);
+    return true;
+  }
+  return false;
 }
 
 Status Results::why_not_live(ProcedureId id) {

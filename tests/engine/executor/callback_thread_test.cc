@@ -261,6 +261,25 @@ TEST_CASE("a step that takes long does not keep what is durable from its callers
   REQUIRE(ground.executor->wait(held->id)->status.ok());
 }
 
+TEST_CASE("a callback that is withdrawn is destroyed with nothing locked") {
+  Ground ground(Store::kMemory, 1);
+  const auto submitted = ground.executor->submit(Job(ground.world, "held"));
+  const auto other = ground.executor->submit(Job(ground.world, "held"));
+  bool destroyed = false;
+  const auto callback = [&] {
+    const auto asks = [&](int*) { destroyed = ground.executor->health().ok(); };
+    return [token = std::shared_ptr<int>(nullptr, asks)](const Result<ProcedureResult>&) {};
+  };
+  const WaitTicket ticket = ground.async().wait(submitted->id, callback());
+  destroyed = false;
+
+  CHECK_FALSE(ground.async().withdraw({.id = other->id, .number = ticket.number}));
+  CHECK_FALSE(destroyed);
+  CHECK(ground.async().withdraw(ticket));  // would hang
+  CHECK(destroyed);
+  CHECK_FALSE(ground.async().withdraw(ticket));
+}
+
 TEST_CASE("a wait that is withdrawn is not answered, and a stop answers the others") {
   Ground ground(Store::kMemory, 1);
   const auto submitted = ground.executor->submit(Job(ground.world, "held"));
