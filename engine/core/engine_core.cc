@@ -224,8 +224,10 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
   if (!keeps_records) return;  // a store without records keeps no rows to move
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
-  // The rows of a quarantined tree may be damaged; they stay where they are.
-  const bool may_move = bytes <= store_limits.batch_bytes && !execution.is_quarantined();
+  // The rows of a quarantined tree may be damaged; they stay where they are. A worker does not look
+  // at the domain, which others change under the mutex: what it has in flight was taken before.
+  const bool is_damaged = execution.phase != Phase::kInFlight && execution.is_quarantined();
+  const bool may_move = bytes <= store_limits.batch_bytes && !is_damaged;
   // A result that is in Space::kResult already did fit, and it hardly grows.
   next.in_results = execution.record.in_results || may_move;
 }
