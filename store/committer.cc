@@ -16,8 +16,8 @@
 namespace pv2 {
 namespace {
 
-// A thread that has written goes on with so many requests at most. With more it is better that it
-// and the store's own thread work at the same time (decision 22).
+// write_queued() leaves so many requests to its caller. For more it wakes the store's own thread:
+// that one then writes while the caller works (decision 22 has the measurement).
 constexpr std::size_t kFewRequests = 24;
 
 }  // namespace

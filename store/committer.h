@@ -13,9 +13,8 @@
 // that would only sleep until its request is durable writes it itself.
 //
 // The invariant: whenever a request is queued, the committer's thread is awake or was signalled, or
-// another thread is in write_queued(), or a thread that has called queue_all() has called neither
-// write_queued() nor wake_writer() yet, or one that write_queued() has told that more is queued. So
-// no request is forgotten.
+// another thread is in write_queued(), or a thread has yet to call write_queued() or wake_writer()
+// after queue_all() or Written::kSome. So no request is forgotten.
 //
 // How it fails: the first write that fails ends writing for good. That unit and everything after it
 // goes to the sink, in order, with the first failure.

@@ -13,7 +13,7 @@
 namespace pv2 {
 namespace {
 
-// A procedure's life causes three callbacks; a host that goes on from them has some lives at once.
+// Enough for a host that goes on with some procedures at once: a life has three callbacks.
 constexpr std::size_t kCausedMost = 256;
 
 struct Frame;

@@ -122,7 +122,7 @@ class Workers {
   };
 
   void work(std::size_t index, Work work);
-  /// Writes what the worker has queued, if that is still its task; false: it was not.
+  /// Writes what the worker has queued. False: it has queued nothing, or the store sees to it.
   bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
   /// Helps other workers, or waits for work; false when there was none.

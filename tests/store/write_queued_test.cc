@@ -148,57 +148,56 @@ TEST_CASE("what others commit while a thread writes is written when it has writt
   });
 }
 
-TEST_CASE("a thread that is told that more is queued may write that, too") {
-  on_every_store_with_a_thread([](const StorePlace& place) {
-    RecordingSink sink;
-    const auto store = place.open(kTestLimits);
-    Request following;
-    std::vector<std::thread::id> writers;
-    sink.then = [&](Request& request) {
-      if (request.number == 5'000) {
-        fill(following, 5'001);
-        store->commit(following);
+// A thread has written a request, in whose sink `count` others were committed.
+struct Followed {
+  RecordingSink sink;
+  std::unique_ptr<ProcedureStore> store;
+  std::deque<Request> requests;
+  std::deque<Request> others;
+  std::vector<std::thread::id> writers;  // of the request and of the others
+  Written written = Written::kNothing;
+
+  Followed(const StorePlace& place, std::size_t count)
+      : store(place.open(kTestLimits)), others(count) {
+    sink.then = [this](Request& request) {
+      if (request.number < 5'000) return;
+      writers.push_back(std::this_thread::get_id());
+      if (request.number != 5'000) return;
+      for (Request& other : others) {
+        fill(other, 5'001);
+        store->commit(other);
       }
-      if (request.number >= 5'000) writers.push_back(std::this_thread::get_id());
     };
     REQUIRE(store->recover_lease(sink).ok());
-    std::deque<Request> requests;
     write_until_written(*store, sink, requests);  // the store's thread sleeps
-
     fill(requests.emplace_back(), 5'000);
     REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
-    CHECK(store->write_queued() == Written::kSome);
-    CHECK(store->write_queued() == Written::kAll);
+    written = store->write_queued();
+  }
+};
 
-    CHECK(writers == std::vector(2, std::this_thread::get_id()));
-    CHECK(store->write_queued() == Written::kNothing);
-    store->close();
+TEST_CASE("a thread that is told that more is queued may write that, too") {
+  on_every_store_with_a_thread([](const StorePlace& place) {
+    Followed followed(place, 24);
+
+    CHECK(followed.written == Written::kSome);
+    CHECK(followed.store->write_queued() == Written::kAll);
+
+    CHECK(followed.writers == std::vector(25, std::this_thread::get_id()));
+    CHECK(followed.store->write_queued() == Written::kNothing);
+    followed.store->close();
   });
 }
 
 TEST_CASE("the store writes what is queued after a thread has written, if it is much") {
   on_every_store_with_a_thread([](const StorePlace& place) {
-    RecordingSink sink;
-    const auto store = place.open(kTestLimits);
-    std::deque<Request> following(25);
-    sink.then = [&](Request& request) {
-      if (request.number != 5'000) return;
-      for (Request& each : following) {
-        fill(each, 5'001);
-        store->commit(each);
-      }
-    };
-    REQUIRE(store->recover_lease(sink).ok());
-    std::deque<Request> requests;
-    write_until_written(*store, sink, requests);  // the store's thread sleeps
+    Followed followed(place, 25);
 
-    fill(requests.emplace_back(), 5'000);
-    REQUIRE(queue(*store, requests.back()) == CommitAnswer::kQueued);
-    CHECK(store->write_queued() == Written::kAll);
+    CHECK(followed.written == Written::kAll);
 
-    const auto answers = sink.wait_for(requests.size() + following.size(), *store);
-    CHECK(answers.back().status.ok());
-    store->close();
+    const std::size_t all = followed.requests.size() + followed.others.size();
+    CHECK(followed.sink.wait_for(all, *followed.store).back().status.ok());
+    followed.store->close();
   });
 }
 

@@ -26,6 +26,13 @@
 
 namespace pv2::testing {
 
+/// Opens an executor, which has to succeed. It is not started.
+inline std::unique_ptr<ProcedureExecutor> open_executor(ExecutorOptions options) {
+  auto opened = ProcedureExecutor::open(std::move(options));
+  REQUIRE(opened.status().to_string() == "OK");
+  return *std::move(opened);
+}
+
 /// Owned by one thread.
 class EngineWorld {
  public:
@@ -59,9 +66,7 @@ class EngineWorld {
   ProcedureExecutor& open() { return open(options()); }
   ProcedureExecutor& open(ExecutorOptions options) {
     close();
-    auto opened = ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor_ = *std::move(opened);
+    executor_ = open_executor(std::move(options));
     executor_->start();
     return *executor_;
   }
@@ -139,10 +144,9 @@ inline std::unique_ptr<ProcedureExecutor> open_with_threads(EngineWorld& engine,
   options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
   options.clock = std::move(clock);
   options.log = {};
-  auto opened = ProcedureExecutor::open(std::move(options));
-  REQUIRE(opened.status().to_string() == "OK");
-  (*opened)->start();
-  return *std::move(opened);
+  auto executor = open_executor(std::move(options));
+  executor->start();
+  return executor;
 }
 
 }  // namespace pv2::testing

@@ -184,9 +184,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
     options.max_results_in_memory = 1;
     options.log = [&](LogLevel, std::string_view) { prober.touch("log"); };
     options.on_store_failure = [&](const Status&) { prober.touch("on_store_failure"); };
-    auto opened = ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor = *std::move(opened);
+    executor = open_executor(std::move(options));
     executor->start();
     prober.aim(executor.get());
   };

@@ -45,9 +45,7 @@ struct Ground {
     add_job_types(options.registry, world);
     options.workers = workers;
     options.log = {};
-    auto opened = ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor = *std::move(opened);
+    executor = open_executor(std::move(options));
     executor->start();
   }
   [[nodiscard]] AsyncExecutor async() { return executor->async(CallbackThread::kEngine); }
@@ -169,7 +167,7 @@ TEST_CASE("a callback may run the engine again that it was called by") {
                            .committer = LevelDbOptions::Committer::kPump});
   add_job_types(options.registry, world);
   options.workers = 0;
-  const auto executor = *ProcedureExecutor::open(std::move(options));
+  const auto executor = open_executor(std::move(options));
   executor->start();
   int answered = 0;
   for (int i = 0; i < 20; ++i) {

@@ -104,9 +104,7 @@ struct Ground {
     add_job_types(options.registry, world);
     options.workers = workers;
     options.log = {};
-    auto opened = ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor = *std::move(opened);
+    executor = open_executor(std::move(options));
     if (begins == Begins::kAtOnce) executor->start();
   }
   ~Ground() { paths.may_end = true; }

@@ -114,9 +114,7 @@ struct Ground {
     options.on_store_failure = [this](const Status&) {
       store_has_failed.set_value(std::this_thread::get_id());  // throws if it is called twice
     };
-    auto opened = ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor = *std::move(opened);
+    executor = open_executor(std::move(options));
   }
   ProcedureId run_one(const std::string& name = "five steps") {
     const auto submitted = executor->submit(Job(world, name));

@@ -64,8 +64,8 @@ struct StoreLimits {
 /// What ProcedureStore::write_queued() did.
 enum class Written : std::uint8_t {
   kNothing,  ///< It wrote nothing; the store sees to what is queued.
-  kAll,      ///< It wrote something, and the store sees to what is queued now, if anything is.
-  kSome,  ///< It wrote something, and a little is queued: the caller goes on as after queue_all().
+  kAll,      ///< It wrote; the store sees to what is queued now, if anything is.
+  kSome,     ///< It wrote; a little is queued now, for which the caller does as after queue_all().
 };
 
 /// Life: construct (touches nothing) -> recover_lease -> scan, get -> commit, scan, get -> close.
