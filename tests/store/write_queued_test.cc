@@ -264,6 +264,35 @@ TEST_CASE("requests of threads that write and threads that do not come back once
   });
 }
 
+TEST_CASE("a store that is pumped does nothing when its sink pumps it again") {
+  for (const StorePlace& place : {memory_place(MemoryStoreOptions::Mode::kPump),
+                                  leveldb_place(LevelDbOptions::Committer::kPump)}) {
+    INFO("store: " << place.kind);
+    RecordingSink sink;
+    const auto store = place.open(kTestLimits);
+    Request following;
+    bool pumped = false;
+    sink.then = [&](Request& request) {
+      if (request.number != 1) return;
+      fill(following, 2);
+      store->commit(following);
+      pumped = store->pump();
+    };
+    REQUIRE(store->recover_lease(sink).ok());
+    Request first;
+    fill(first, 1);
+    store->commit(first);
+
+    CHECK(store->pump());
+
+    CHECK_FALSE(pumped);
+    CHECK(sink.answers().size() == 1);
+    CHECK(store->pump());
+    CHECK(sink.answers().size() == 2);
+    store->close();
+  }
+}
+
 TEST_CASE("a store is not closed from within its sink, whoever calls the sink") {
   for (const StorePlace& place : {memory_place(MemoryStoreOptions::Mode::kThread),
                                   memory_place(MemoryStoreOptions::Mode::kPump),
