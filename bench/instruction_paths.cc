@@ -151,6 +151,17 @@ struct Bench {
     }
   }
 
+  // As lives(), with execute() instead of three verbs.
+  void executions(std::uint64_t count) {
+    for (std::uint64_t first = 1; first <= count; first += 16) {
+      for (std::uint64_t i = first; i < first + 16 && i <= count; ++i) {
+        executor->async().execute(FiveSteps("t" + std::to_string(i)), {.nonce = {1, i}},
+                                  [](const pv2::Result<pv2::ProcedureResult>&) {});
+      }
+      executor->run_until_idle();
+    }
+  }
+
   void run(pv2::Result<pv2::Submitted> submitted) {
     if (!submitted.ok()) std::exit(1);
     executor->run_until_idle();
@@ -193,7 +204,8 @@ int print_compiler() {
 int usage() {
   std::fprintf(stderr,
                "usage: instruction_paths PATH COUNT | --compiler\n"
-               "paths: noop_master noop_simple contended memory retry wait children restart\n");
+               "paths: noop_master noop_simple noop_execute contended memory retry wait children "
+               "restart\n");
   return 2;
 }
 
@@ -208,6 +220,8 @@ int main(int argc, char** argv) {
     Bench(pv2::noop()).lives(count);
   } else if (path == "noop_simple") {
     Bench(pv2::noop(), true).lives(count);
+  } else if (path == "noop_execute") {
+    Bench(pv2::noop()).executions(count);
   } else if (path == "contended") {
     Bench(pv2::noop()).lives(count, Bench::Tables::kOneForAll);
   } else if (path == "memory") {

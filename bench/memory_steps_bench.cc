@@ -4,9 +4,10 @@
 // the Noop store, for which no record is encoded. Measured with one and two workers,
 // both schedulers, and steps that do nothing or compute for 2 us, 4096 procedures in flight or
 // fewer. With procedures of 500 steps instead of five (memory_long_steps) the load hardly counts.
+// With execute() instead of submit(), wait() and acknowledge(): memory_executed_steps.
 //
 //     memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
-//                        [--workers=1|2] [--in-flight=1|64|4096] [--quick] ...
+//                        [--workers=1|2] [--in-flight=1|64|4096] [--verbs=one|three] [--quick] ...
 //
 // The options choose one measurement, for a profiler.
 
@@ -38,7 +39,7 @@ constexpr unsigned kInFlight = 4096;
 // LongRuns take turns, so with more of them hardly any would end in a window.
 constexpr unsigned kLongInFlight = 64;
 
-enum class Kind { kFiveSteps, kLongRun };
+enum class Kind { kFiveSteps, kExecuted, kLongRun };
 
 /// What is measured, without the number of workers. A value.
 struct Subject {
@@ -60,9 +61,12 @@ struct Choice {
   std::optional<unsigned> steps;
   std::optional<unsigned> workers;
   std::optional<unsigned> in_flight;
+  std::optional<std::string_view> verbs;
 
   [[nodiscard]] bool has(const Subject& subject) const {
-    return scheduler.value_or(to_string(subject.scheduler)) == to_string(subject.scheduler) &&
+    const std::string_view subject_verbs = subject.kind == Kind::kExecuted ? "one" : "three";
+    return verbs.value_or(subject_verbs) == subject_verbs &&
+           scheduler.value_or(to_string(subject.scheduler)) == to_string(subject.scheduler) &&
            user_work_us.value_or(subject.user_work_us) == subject.user_work_us &&
            steps.value_or(subject.steps()) == subject.steps() &&
            in_flight.value_or(subject.in_flight) == subject.in_flight;
@@ -74,8 +78,9 @@ struct Choice {
     if (name == "--steps") steps = number;
     if (name == "--workers") workers = number;
     if (name == "--in-flight") in_flight = number;
+    if (name == "--verbs") verbs = value;
     return name == "--scheduler" || name == "--user-work" || name == "--steps" ||
-           name == "--workers" || name == "--in-flight";
+           name == "--workers" || name == "--in-flight" || name == "--verbs";
   }
 };
 
@@ -89,6 +94,7 @@ class MemorySteps {
       for (const Subject& subject :
            {Subject{Kind::kFiveSteps, scheduler, 0}, Subject{Kind::kFiveSteps, scheduler, 2},
             Subject{Kind::kFiveSteps, scheduler, 0, 64}, Subject{Kind::kFiveSteps, scheduler, 0, 1},
+            Subject{Kind::kExecuted, scheduler, 0, 64}, Subject{Kind::kExecuted, scheduler, 0, 1},
             Subject{Kind::kLongRun, scheduler, 0, kLongInFlight}}) {
         if (choice.has(subject)) subjects_.push_back(subject);
       }
@@ -119,16 +125,31 @@ class MemorySteps {
          .other_cores = std::max(one.other_cores, two.other_cores)});
   }
 
+  [[nodiscard]] std::unique_ptr<ClosedLoad> load_of(const Subject& subject,
+                                                    ProcedureExecutor& executor,
+                                                    const UserWork& work) const {
+    const auto make = [&](auto verb) {
+      return std::make_unique<ClosedLoad>(executor, options_.callbacks, std::move(verb));
+    };
+    switch (subject.kind) {
+      case Kind::kFiveSteps:
+        return make(ClosedLoad::Submit(std::bind_front(submit_five_steps, std::cref(work))));
+      case Kind::kExecuted:
+        return make(ClosedLoad::Execute(std::bind_front(execute_five_steps, std::cref(work))));
+      case Kind::kLongRun:
+        return make(ClosedLoad::Submit(submit_long_run));
+    }
+    return nullptr;
+  }
+
   Round measure(const Subject& subject, unsigned workers) const {
     const UserWork& work = subject.user_work_us == 0 ? no_work_ : two_us_;
     ProcedureRegistry registry;
     registry.add<FiveSteps>(work).add<LongRun>();
     const auto executor = open_engine(noop(), std::move(registry),
                                       {.scheduler = subject.scheduler, .workers = workers});
-    ClosedLoad load(*executor, options_.callbacks,
-                    subject.kind == Kind::kLongRun
-                        ? ClosedLoad::Submit(submit_long_run)
-                        : std::bind_front(submit_five_steps, std::cref(work)));
+    const auto made = load_of(subject, *executor, work);
+    ClosedLoad& load = *made;
     load.start(subject.in_flight);
     std::this_thread::sleep_for(options_.warm_up);
     const std::uint64_t ended_before = load.ended();
@@ -163,7 +184,10 @@ class MemorySteps {
   }
 
   static ResultRow row_of(std::string_view what, const Subject& subject) {
-    ResultRow row(fmt::format("memory_{}{}", subject.kind == Kind::kLongRun ? "long_" : "", what));
+    const std::string_view kind = subject.kind == Kind::kLongRun    ? "long_"
+                                  : subject.kind == Kind::kExecuted ? "executed_"
+                                                                    : "";
+    ResultRow row(fmt::format("memory_{}{}", kind, what));
     row.set("in_flight", subject.in_flight).set("store", "noop");
     row.set("scheduler", to_string(subject.scheduler)).set("user_work_us", subject.user_work_us);
     return row;
@@ -187,7 +211,7 @@ int main(int argc, char** argv) {
   Options options = parse_options(
       argc, argv,
       "memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500] "
-      "[--workers=1|2] [--in-flight=1|64|4096]",
+      "[--workers=1|2] [--in-flight=1|64|4096] [--verbs=one|three]",
       [&](std::string_view name, std::string_view value) { return choice.set(name, value); });
   MemorySteps(std::move(options), choice).run();
 }

@@ -15,7 +15,11 @@ void ClosedLoad::start(unsigned in_flight) {
 void ClosedLoad::submit() {
   const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
   under_way_.fetch_add(1, std::memory_order_relaxed);
-  submit_(executor_, number, [this](Result<Submitted> answer) { submitted(answer); });
+  if (submit_) {
+    submit_(executor_, number, [this](Result<Submitted> answer) { submitted(answer); });
+  } else {
+    execute_(executor_, number, [this](Result<ProcedureResult> answer) { ended(answer); });
+  }
 }
 
 void ClosedLoad::submitted(const Result<Submitted>& answer) {
@@ -27,10 +31,19 @@ void ClosedLoad::ended(const Result<ProcedureResult>& answer) {
   must(answer.status(), "waiting");
   must(answer->status, "running");
   ended_.fetch_add(1, std::memory_order_relaxed);
+  if (execute_) {
+    go_on();
+    leave();
+    return;
+  }
   executor_.acknowledge(answer->id, [this](const Status& status) {
     must(status, "acknowledging");
     leave();
   });
+  go_on();
+}
+
+void ClosedLoad::go_on() {
   if (!stopping_.load(std::memory_order_relaxed)) submit();
 }
 

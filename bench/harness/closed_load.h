@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClosedLoad: keeps a number of procedures in flight. When one has ended, it acknowledges the
-// result and submits another, so the number between submission and known end stays the same. It has
+// result, unless execute() does, and submits another, so the number between submission and known
+// end stays the same. It has
 // no thread: everything happens in the executor's callbacks, and never blocks for a procedure. The
 // cost of the load is therefore part of every figure.
 
@@ -22,9 +23,13 @@ class ClosedLoad {
  public:
   /// Submits the procedure of this number, under a nonce of its own.
   using Submit = std::function<void(AsyncExecutor, std::uint64_t, SubmitCallback)>;
+  /// Executes it, so that its result is forgotten when it was told.
+  using Execute = std::function<void(AsyncExecutor, std::uint64_t, ResultCallback)>;
 
   ClosedLoad(ProcedureExecutor& executor, CallbackThread callbacks, Submit submit)
       : executor_(executor.async(callbacks)), submit_(std::move(submit)) {}
+  ClosedLoad(ProcedureExecutor& executor, CallbackThread callbacks, Execute execute)
+      : executor_(executor.async(callbacks)), execute_(std::move(execute)) {}
   ~ClosedLoad() { stop(); }
   ClosedLoad(const ClosedLoad&) = delete;
   ClosedLoad& operator=(const ClosedLoad&) = delete;
@@ -42,10 +47,12 @@ class ClosedLoad {
   void submit();
   void submitted(const Result<Submitted>& answer);
   void ended(const Result<ProcedureResult>& answer);
+  void go_on();
   void leave();
 
   const AsyncExecutor executor_;
-  const Submit submit_;
+  const Submit submit_;                  // one of
+  const Execute execute_;                // the two
   std::atomic<std::uint64_t> next_{1};   // relaxed: the numbers only have to differ
   std::atomic<std::uint64_t> ended_{0};  // relaxed: a count
   std::atomic<bool> stopping_{false};    // relaxed: one submission more or less does not matter

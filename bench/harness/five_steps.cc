@@ -62,4 +62,9 @@ void submit_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64
   executor.submit(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
 }
 
+void execute_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64_t number,
+                        ResultCallback done) {
+  executor.execute(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
+}
+
 }  // namespace pv2::bench

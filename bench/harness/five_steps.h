@@ -73,5 +73,8 @@ class FiveSteps final : public StateMachineProcedure<Stage> {
 /// bound.
 void submit_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64_t number,
                        SubmitCallback done);
+/// As submit_five_steps(), and its result is forgotten when it was told.
+void execute_five_steps(const UserWork& work, AsyncExecutor executor, std::uint64_t number,
+                        ResultCallback done);
 
 }  // namespace pv2::bench

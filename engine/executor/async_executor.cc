@@ -25,6 +25,13 @@ void AsyncExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedu
                             {.reply = reply_to(std::move(done), callbacks_)});
 }
 
+void AsyncExecutor::execute_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                   SubmitOptions options, ResultCallback done) const {
+  if (!done) done = [](const Result<ProcedureResult>&) {};
+  engine_->admission.submit(type, std::move(procedure), std::move(options),
+                            {.taker = reply_to(std::move(done), callbacks_)});
+}
+
 void AsyncExecutor::submit_encoded(std::string_view type, std::string_view arguments,
                                    SubmitOptions options, SubmitCallback done) const {
   engine_->admission.submit_encoded(type, arguments, std::move(options),

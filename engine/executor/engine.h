@@ -49,8 +49,8 @@ class Engine {
   StartGate gate;
   Publisher publisher;
   Offloads offloads;
-  Admission admission;
   Results results;
+  Admission admission;
   Messages messages;
   Repairs repairs;
   Timers timers;

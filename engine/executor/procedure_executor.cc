@@ -151,6 +151,16 @@ Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
   });
 }
 
+Result<ProcedureResult> ProcedureExecutor::execute_erased(std::string_view type,
+                                                          std::unique_ptr<Procedure> procedure,
+                                                          SubmitOptions options) {
+  using Answer = Result<ProcedureResult>;
+  return block<Answer>(engine_->core, "execute()", [&](Reply<Answer> reply) {
+    engine_->admission.submit(type, std::move(procedure), std::move(options),
+                              {.taker = std::move(reply)});
+  });
+}
+
 Result<ProcedureId> ProcedureExecutor::find(const Nonce& nonce) {
   const auto found = block<Result<Submitted>>(
       engine_->core, "find()",

@@ -133,6 +133,7 @@ struct Execution final : SchedulerEntry, Identity {
   bool started = false;
   bool ahead_of_record = false;
   bool has_unknown_fields = false;
+  bool is_given_away = false;      ///< Of a root: its result goes to its waiters and is not kept.
   bool joins_mixed_types = false;  ///< The joined children are not all of one type.
   Wait wait;
   Turn turn;

@@ -52,9 +52,11 @@ struct InsertCommit final : EngineRequest {
   bool holds_locks = false;  ///< The root's lock grant is part of this record.
   /// A submitter: the first one, or a duplicate that came while the record was on the way.
   struct Submitter {
-    Reply<Result<Submitted>> reply;
+    Reply<Result<Submitted>> reply{};
     bool replayed = false;
     const Execution* step = nullptr;  ///< The procedure whose step submits; nullptr: a caller.
+    /// Set: the submitter is told the result instead of the id, and the result is then forgotten.
+    Reply<Result<ProcedureResult>> taker{};
   };
   std::vector<Submitter> submitters;  ///< The first one made this insert.
   /// A step that backs off because this insert is submitting the nonce that it wants to use.

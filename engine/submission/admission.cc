@@ -17,6 +17,7 @@
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"
+#include "submission/results.h"
 #include "submission/waiters.h"
 
 namespace pv2 {
@@ -31,7 +32,8 @@ std::string words(const Nonce& nonce) {
 void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
                        SubmitOptions options, Submitter submitter) {
   Effects effects;
-  effects.caller_writes = submitter.reply.on == ReplyOn::kWaitingCaller;
+  effects.caller_writes = submitter.reply.on == ReplyOn::kWaitingCaller ||
+                          submitter.taker.on == ReplyOn::kWaitingCaller;
   auto commit =
       reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
   if (commit) effects.commits.push_back(*commit.release());
@@ -45,7 +47,7 @@ void Admission::submit_encoded(std::string_view type, std::string_view arguments
     return submit(type, *std::move(procedure), std::move(options), std::move(submitter));
   }
   Effects effects;
-  effects.reply(std::move(submitter.reply), procedure.status());
+  refuse(submitter, procedure.status(), effects);
   publisher_.perform(effects);
 }
 
@@ -104,10 +106,10 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
   }
   for (Submitter& submitter : commit->submitters) {
-    effects.reply(
-        std::move(submitter.reply),
-        Status(StatusCode::kUnavailable,
-               "the step that was submitting the same nonce did not come to its end; try again"));
+    refuse(submitter,
+           Status(StatusCode::kUnavailable,
+                  "the step that was submitting the same nonce did not come to its end; try again"),
+           effects);
   }
   publisher_.perform(effects);
 }
@@ -118,7 +120,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
                                                  Effects& effects) {
   Result<Candidate> candidate = make_candidate(core_, type, std::move(procedure), options);
   if (!candidate.ok()) {
-    effects.reply(std::move(submitter.reply), candidate.status());
+    refuse(submitter, candidate.status(), effects);
     return nullptr;
   }
   const bool is_encoded = core_.keeps_records || submitter.step != nullptr;
@@ -267,13 +269,21 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
     case Verdict::Kind::kFresh:
       return enter(candidate, std::move(submitter), effects);
     case Verdict::Kind::kRefused:
-      effects.reply(std::move(submitter.reply), verdict.refusal);
+      refuse(submitter, verdict.refusal, effects);
       return nullptr;
     case Verdict::Kind::kReplayed:
-      effects.reply(std::move(submitter.reply), Submitted{verdict.original, true});
+      if (!submitter.taker) {
+        effects.reply(std::move(submitter.reply), Submitted{verdict.original, true});
+      } else {
+        effects.answers.push_back(
+            [this, id = verdict.original, taker = std::move(submitter.taker)]() mutable {
+              results_.take(id, std::move(taker));
+            });
+      }
       return nullptr;
     case Verdict::Kind::kJoins:
       submitter.replayed = true;
+      if (submitter.taker) submitter.taker = results_.forgetting(std::move(submitter.taker));
       verdict.pending->submitters.push_back(std::move(submitter));
       return nullptr;
     case Verdict::Kind::kPutOff:
@@ -293,7 +303,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
                                                Effects& effects) {
   const auto id = core_.state.ids.allocate(1);
   if (!id.ok()) {
-    effects.reply(std::move(submitter.reply), id.status());
+    refuse(submitter, id.status(), effects);
     return nullptr;
   }
   Execution& execution = *candidate.execution;
@@ -304,6 +314,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
              "a spare request has no submitters");
   commit->execution = &execution;
+  if (submitter.taker) results_.give_to(execution, std::move(submitter.taker));
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);

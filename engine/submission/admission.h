@@ -18,15 +18,18 @@
 
 namespace pv2 {
 
+class Results;
+
 /// Thread-safe.
 class Admission {
  public:
   using Submitter = InsertCommit::Submitter;
 
-  Admission(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
+  Admission(EngineCore& core, Publisher& publisher, Results& results)
+      : core_(core), publisher_(publisher), results_(results) {}
 
-  /// Answers `submitter` once: with the id when the procedure is durable, or with the reason why
-  /// the submission is refused.
+  /// Answers `submitter` once: with the id when the procedure is durable, or with the result when
+  /// it has ended, or with the reason why the submission is refused.
   void submit(std::string_view type, std::unique_ptr<Procedure> procedure, SubmitOptions options,
               Submitter submitter);
 
@@ -100,6 +103,7 @@ class Admission {
 
   EngineCore& core_;
   Publisher& publisher_;
+  Results& results_;
 };
 
 }  // namespace pv2

@@ -12,6 +12,7 @@
 
 #include "core/effects.h"
 #include "core/publisher.h"
+#include "core/run_task.h"
 #include "core/state_lock.h"
 #include "model/names.h"
 #include "records/inbox_codec.h"
@@ -47,9 +48,13 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
 
 }  // namespace
 
-void keep_result(EngineCore& core, Execution& root, Effects& effects) {
+void tell_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);
+  if (root.is_given_away) {
+    if (root.nonce) core.state.submissions.nonces.erase(root.nonce);
+    return;
+  }
   PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "the end of a root is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.submissions.completed.add(Completed{.result = std::move(result),
@@ -82,6 +87,25 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   effects.reply(std::move(reply), *std::move(source.answer));
   publisher_.perform(effects);
   return 0;
+}
+
+Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply) {
+  return {.tell =
+              [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) {
+                const std::optional<ProcedureId> id =
+                    result.ok() ? std::optional(result->id) : std::nullopt;
+                Task told([&] { tell(std::move(result)); });
+                run_task(&core_, told);  // the result goes, whatever the host's code throws
+                if (id) acknowledge(*id, {});
+              },
+          .on = reply.on};
+}
+
+// Without records nobody can ask for the result once its procedure has ended, so it is not even
+// kept.
+void Results::give_to(Execution& root, Reply<Result<ProcedureResult>> taker) {
+  root.is_given_away = !core_.keeps_records;
+  root.waiters.push_front({root.is_given_away ? std::move(taker) : forgetting(std::move(taker))});
 }
 
 Results::Source Results::look_up(ProcedureId id) {

@@ -19,8 +19,8 @@ namespace pv2 {
 class Publisher;
 struct Effects;
 
-/// Keeps the result of a root that has ended, and answers its waiters.
-void keep_result(EngineCore& core, Execution& root, Effects& effects)
+/// Answers the waiters of a root that has ended, and keeps its result if somebody may ask for it.
+void tell_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Thread-safe.
@@ -32,6 +32,15 @@ class Results {
   /// Answers once, when the procedure has ended, or with the reason why no answer will come. May
   /// read the store. Returns a ticket for withdraw(), or 0 when the answer was given at once.
   std::uint64_t wait(ProcedureId id, Reply<Result<ProcedureResult>> reply);
+  /// As wait(), and the result is deleted when it was told.
+  void take(ProcedureId id, Reply<Result<ProcedureResult>> reply) {
+    wait(id, forgetting(std::move(reply)));
+  }
+  /// Gives the answer as `reply` does; if that is a result, it is then deleted.
+  [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply);
+  /// The result of `root`, which is not durable yet, goes to `taker` and is then deleted.
+  void give_to(Execution& root, Reply<Result<ProcedureResult>> taker)
+      PV2_REQUIRES(core_.state_mutex);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   /// See Acknowledgements.

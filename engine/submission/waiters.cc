@@ -49,6 +49,11 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
   });
 }
 
+void refuse(InsertCommit::Submitter& submitter, const Status& why, Effects& effects) {
+  if (submitter.taker) return effects.reply(std::move(submitter.taker), why);
+  effects.reply(std::move(submitter.reply), why);
+}
+
 void answer_all_waiters(EngineCore& core, Effects& effects) {
   for (const auto& [id, execution] : core.state.live) {
     answer_waiters(core, *execution, core.state.life.store_failure, effects);

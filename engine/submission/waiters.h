@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/engine_core.h"
+#include "model/requests.h"
 
 namespace pv2 {
 
@@ -13,6 +14,8 @@ namespace pv2 {
 /// copy of the result, which lives until the last of them was answered.
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) PV2_REQUIRES(core.state_mutex);
+/// Queues the answer to a submitter whose procedure is not accepted.
+void refuse(InsertCommit::Submitter& submitter, const Status& why, Effects& effects);
 /// The store has failed: queues that answer for the waiters of all procedures.
 void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 

@@ -162,7 +162,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
              "a tree ends with the end of its root");
   PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
   core.flush();
-  keep_result(core, root, effects);
+  tell_result(core, root, effects);
   note_end(root);
   is_alone(core, root) ? leave(core, root, root, nullptr, effects) : begin_end(core, root);
 }

@@ -6,17 +6,20 @@
 #include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
+#include "submission/waiters.h"
 #include "tree/domains.h"
 #include "tree/join.h"
 
 namespace pv2 {
 namespace {
 
-void answer_submitters(InsertCommit& commit, const Result<Submitted>& result, Effects& effects) {
+void answer_submitters(InsertCommit& commit, Execution& root, Effects& effects) {
   for (InsertCommit::Submitter& submitter : commit.submitters) {
-    Result<Submitted> own = result;
-    if (own.ok()) own->replayed = submitter.replayed;
-    effects.reply(std::move(submitter.reply), std::move(own));
+    if (submitter.taker) {
+      root.waiters.push_front({std::move(submitter.taker)});
+    } else {
+      effects.reply(std::move(submitter.reply), Submitted{root.id, submitter.replayed});
+    }
   }
 }
 
@@ -41,7 +44,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
     core.queue(root, Disposition::kBack);
   }
   core.state.news.add(ProcedureNews::Kind::kAdded, root);
-  answer_submitters(*this, Submitted{root.id}, effects);
+  answer_submitters(*this, root, effects);
   for (const PutOff& step : put_off) core.wake(step.id, step.epoch);
   core.state.spares.inserts.give_back(std::unique_ptr<InsertCommit>(this));
 }
@@ -52,7 +55,7 @@ void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& 
   execution->phase.move_to(Phase::kIdle);
   execution->inserting = nullptr;
   if (execution->nonce) core.state.submissions.nonces.erase(execution->nonce);
-  answer_submitters(*this, why.unknown, effects);
+  for (Submitter& submitter : submitters) refuse(submitter, why.unknown, effects);
 }
 
 }  // namespace pv2

@@ -54,6 +54,16 @@ class AsyncExecutor {
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options),
                   std::move(done));
   }
+  /// Submits a procedure and calls `done` with its result when it has ended, or with the reason why
+  /// it is not accepted or no result will come. Then the result and the nonce are deleted, as
+  /// acknowledge() deletes them, also if `done` throws or is empty; nobody is told when that is
+  /// durable. See ProcedureExecutor::execute().
+  template <class P>
+  void execute(P procedure, SubmitOptions options, ResultCallback done) const {
+    internal::require_procedure<P, internal::mistake_in_class<P>()>();
+    execute_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options),
+                   std::move(done));
+  }
   /// Submits a procedure of the registered type `type`, made from encoded fields: for callers that
   /// do not have the class, such as a server. `arguments` has the fields that are declared with
   /// f.arg(), as encode_fields() writes them; a field that it lacks, and every other field, is as
@@ -89,6 +99,8 @@ class AsyncExecutor {
       : engine_(&engine), callbacks_(callbacks) {}
   void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                      SubmitOptions options, SubmitCallback done) const;
+  void execute_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                      SubmitOptions options, ResultCallback done) const;
 
   Engine* engine_;
   CallbackThread callbacks_;

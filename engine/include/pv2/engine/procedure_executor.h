@@ -76,6 +76,21 @@ class ProcedureExecutor {
     return submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
   }
 
+  /// submit(), wait() and acknowledge() in one, for a caller that is told the result here or never:
+  /// returns the result when the procedure has ended, and the result and its nonce are deleted, on
+  /// their way when this returns.
+  ///
+  /// If the process ends before, the procedure goes on when the store is opened again, and its
+  /// result is kept like that of submit(). With a nonce the caller that comes again waits for the
+  /// same procedure, or gets its kept result; once the result was told, a nonce starts a new one.
+  /// Fails like submit() and wait(); kStopping: the executor stops, and the procedure goes on
+  /// later.
+  template <class P>
+  Result<ProcedureResult> execute(P procedure, SubmitOptions options = {}) {
+    internal::require_procedure<P, internal::mistake_in_class<P>()>();
+    return execute_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
+  }
+
   /// Finds what was submitted with a nonce, without submitting anything. The id that it returns is
   /// durable. kNotFound: the nonce is not known; it was not used, or is forgotten. Not on a thread
   /// of this executor (kFailedPrecondition).
@@ -175,6 +190,9 @@ class ProcedureExecutor {
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                   SubmitOptions options);
+  Result<ProcedureResult> execute_erased(std::string_view type,
+                                         std::unique_ptr<Procedure> procedure,
+                                         SubmitOptions options);
 
   Status stop_within(Duration timeout);
   void begin_to_stop();
