@@ -5,6 +5,7 @@
 // could be concerned.
 
 #include <pv2/base/assert.h>
+#include <pv2/base/prefetch.h>
 
 #include <algorithm>
 #include <memory>
@@ -18,15 +19,6 @@ namespace {
 
 // A chunk is 16 KB; chunks are kept for reuse.
 constexpr std::size_t kBlocksPerChunk = 256;
-
-// With a million entries waiting, the next in line is in no cache when the lock comes free; erasing
-// its predecessor has just touched its record, so its address is at hand. An entry spans three or
-// four cache lines, all of which a grant touches.
-void prefetch(const SchedulerEntry& entry) noexcept {
-  const auto* bytes = reinterpret_cast<const char*>(&entry);
-  for (std::size_t at = 0; at < sizeof(SchedulerEntry); at += 64) __builtin_prefetch(bytes + at, 1);
-  __builtin_prefetch(bytes + sizeof(SchedulerEntry) - 1, 1);
-}
 
 }  // namespace
 
@@ -129,7 +121,9 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
     ++looks_;
     PV2_ASSERT(link.node().waiter_count != 0, "a waiter that leaves its line was counted there");
     erase(list, record_of(entry, i));
-    if (!list.empty()) prefetch(list.front().entry());
+    // With a million entries waiting, the next in line is in no cache when the lock comes free. Its
+    // record was just touched when its predecessor was erased, so its address is at hand.
+    if (!list.empty()) prefetch(&list.front().entry());
     --link.node().waiter_count;
   }
   if (entry.stands_with_nested_) unlink_nested(entry);

@@ -4,6 +4,8 @@
 
 #include "recovery/recovery.h"
 
+#include <pv2/base/prefetch.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -86,7 +88,13 @@ Status Recovery::link(ReadRecords read) {
     ended_roots_.add(root.id);
     dates_.add(root);
   }
-  for (LoadedProcedure& loaded : read.procedures) {
+  for (std::size_t i = 0; i < read.procedures.size(); ++i) {
+    LoadedProcedure& loaded = read.procedures[i];
+    // Another processor has made it, so it is not in the cache of this one.
+    constexpr std::size_t kAhead = 4;
+    if (i + kAhead < read.procedures.size()) {
+      prefetch(read.procedures[i + kAhead].execution.get());
+    }
     if (ended_roots_.has_ended(loaded.header.root)) {
       leftovers_.add_of_ended_root(loaded);
     } else if (trees_.has_left(core_, loaded)) {

@@ -5,6 +5,7 @@
 
 #include "steps/workers.h"
 
+#include <pv2/base/prefetch.h>
 #include <pv2/base/thread.h>
 
 #include <algorithm>
@@ -54,17 +55,6 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
     same.undo_is_unfinished = true;
   }
   update_state(execution, same, execution.turn.step, commit.batch);
-}
-
-// Has the processor fetch an execution into its cache while the steps before it run: with thousands
-// in flight it is in no cache of this processor any more. Only a hint about an address: another
-// worker may have taken the procedure, and it may even have ended.
-void fetch_soon(const Execution* execution) {
-  constexpr std::size_t kCacheLine = 64;
-  const char* const bytes = reinterpret_cast<const char*>(execution);
-  for (std::size_t at = 0; at < sizeof(Execution); at += kCacheLine) {
-    __builtin_prefetch(bytes + at);
-  }
 }
 
 // What becomes of a procedure that was polled.
@@ -423,7 +413,8 @@ std::size_t Workers::run_round(Taken& taken, Worker& worker) {
     if (!next.job) break;
     if (taken.work == Work::kTop && next.others_wait) call_for_help();
     ++steps;
-    if (steps + 2 < taken.count) fetch_soon(taken.jobs[steps + 2].execution);
+    // With thousands in flight it is in no cache of this processor any more.
+    if (steps + 2 < taken.count) prefetch(taken.jobs[steps + 2].execution);
     ended = run_step(*next.job, now, worker);
   }
   return steps;
