@@ -314,7 +314,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
              "a spare request has no submitters");
   commit->execution = &execution;
-  if (submitter.taker) results_.give_to(execution, std::move(submitter.taker));
+  if (submitter.taker) give_to(std::move(submitter.taker), execution);
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);
@@ -323,6 +323,14 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
         execution.nonce, KnownNonce{execution.id, execution.fingerprint});
   }
   return commit;
+}
+
+// `taker` is told the result of `root` from its end on. Without records nobody can ask for the
+// result after the end, so it is not even kept.
+void Admission::give_to(Reply<Result<ProcedureResult>> taker, Execution& root) {
+  root.is_given_away = !core_.keeps_records;
+  root.waiters.push_front(
+      {root.is_given_away ? std::move(taker) : results_.forgetting(std::move(taker))});
 }
 
 // If a nonce that the store knows were taken for new, its work would be done twice. So the store is

@@ -101,13 +101,6 @@ Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>
           .on = reply.on};
 }
 
-// Without records nobody can ask for the result once its procedure has ended, so it is not even
-// kept.
-void Results::give_to(Execution& root, Reply<Result<ProcedureResult>> taker) {
-  root.is_given_away = !core_.keeps_records;
-  root.waiters.push_front({root.is_given_away ? std::move(taker) : forgetting(std::move(taker))});
-}
-
 Results::Source Results::look_up(ProcedureId id) {
   const Completed* const completed = core_.state.submissions.completed.find(id);
   if (completed != nullptr) return {.answer = completed->result};

@@ -38,9 +38,6 @@ class Results {
   }
   /// Gives the answer as `reply` does; if that is a result, it is then deleted.
   [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply);
-  /// The result of `root`, which is not durable yet, goes to `taker` and is then deleted.
-  void give_to(Execution& root, Reply<Result<ProcedureResult>> taker)
-      PV2_REQUIRES(core_.state_mutex);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   /// See Acknowledgements.

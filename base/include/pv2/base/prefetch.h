@@ -14,9 +14,10 @@ namespace pv2 {
 template <class T>
 void prefetch(const T* object) noexcept {
   constexpr std::size_t kCacheLine = 64;
+  constexpr std::size_t kSize = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T is the object
   const char* const bytes = reinterpret_cast<const char*>(object);
-  for (std::size_t at = 0; at < sizeof(T); at += kCacheLine) __builtin_prefetch(bytes + at);
-  __builtin_prefetch(bytes + sizeof(T) - 1);  // an object need not begin where a line begins
+  for (std::size_t at = 0; at < kSize; at += kCacheLine) __builtin_prefetch(bytes + at);
+  __builtin_prefetch(bytes + kSize - 1);  // an object need not begin where a line begins
 }
 
 }  // namespace pv2
