@@ -28,7 +28,8 @@ class RollbackPlan;
 struct Effects {
   CommitList commits;
   std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
-  /// Answers by engine code (a latch). They run at once, on the thread that performs the effects.
+  /// Answers by engine code: a latch, or what follows from an answer. They run at once, on the
+  /// thread that performs the effects.
   TaskList answers;
   /// Answers and callbacks by the host's code. They run on the pool.
   TaskList pool_tasks;

@@ -155,10 +155,12 @@ Result<ProcedureResult> ProcedureExecutor::execute_erased(std::string_view type,
                                                           std::unique_ptr<Procedure> procedure,
                                                           SubmitOptions options) {
   using Answer = Result<ProcedureResult>;
-  return block<Answer>(engine_->core, "execute()", [&](Reply<Answer> reply) {
+  Answer answer = block<Answer>(engine_->core, "execute()", [&](Reply<Answer> reply) {
     engine_->admission.submit(type, std::move(procedure), std::move(options),
                               {.taker = std::move(reply)});
   });
+  if (answer.ok()) engine_->results.acknowledge(answer->id, {});
+  return answer;
 }
 
 Result<ProcedureId> ProcedureExecutor::find(const Nonce& nonce) {
@@ -325,10 +327,7 @@ void ProcedureExecutor::tell_of_stop() {
   const EngineThread mark(&core);
   // No caller can begin to wait from now on. The present waiters are answered here, because what
   // they wait for may take as long as a step does.
-  engine_->results.answer_all(
-      Status(StatusCode::kStopping,
-             "the executor is stopping; the procedure goes on when its store is opened again, "
-             "unless it has just ended"));
+  engine_->results.answer_all(goes_on_in_next_life());
   {
     Effects effects;
     {

@@ -23,7 +23,7 @@ namespace {
 // 1 MiB: a few milliseconds of decoding, so the time to start a thread does not matter.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
-// Decoded, or being decoded, and not visited yet.
+// Decoded, or being decoded, while one waits for room and one is being visited.
 std::size_t chunks_ahead() { return std::max(2U, std::thread::hardware_concurrency()); }
 
 // Calls `end` when a scope is left, in whatever way.

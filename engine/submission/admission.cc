@@ -155,6 +155,9 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
   const bool by_caller = step == nullptr;
   if (by_caller) {
     Status stopped = core_.unavailable();
+    if (stopped.code() == StatusCode::kStopping) {
+      stopped = stopped.with_context("nothing was started");
+    }
     if (!stopped.ok()) return {.kind = Kind::kRefused, .refusal = std::move(stopped)};
   }
   if (candidate.nonce()) {
@@ -272,18 +275,17 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
       refuse(submitter, verdict.refusal, effects);
       return nullptr;
     case Verdict::Kind::kReplayed:
-      if (!submitter.taker) {
-        effects.reply(std::move(submitter.reply), Submitted{verdict.original, true});
+      if (submitter.taker) {
+        take(verdict.original, candidate.nonce(), std::move(submitter.taker), effects);
       } else {
-        effects.answers.push_back(
-            [this, id = verdict.original, taker = std::move(submitter.taker)]() mutable {
-              results_.take(id, std::move(taker));
-            });
+        effects.reply(std::move(submitter.reply), Submitted{verdict.original, true});
       }
       return nullptr;
     case Verdict::Kind::kJoins:
       submitter.replayed = true;
-      if (submitter.taker) submitter.taker = results_.forgetting(std::move(submitter.taker));
+      if (submitter.taker) {
+        submitter.taker = results_.forgetting(std::move(submitter.taker), candidate.nonce());
+      }
       verdict.pending->submitters.push_back(std::move(submitter));
       return nullptr;
     case Verdict::Kind::kPutOff:
@@ -295,6 +297,20 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
   }
   PV2_ASSERT(false, "the store was asked before act() is called");
   return nullptr;
+}
+
+// `taker` is told the result of the root `id`, which `nonce` names and which is durable. One that
+// is live is waited for from now on, so that its result cannot go meanwhile.
+void Admission::take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
+                     Effects& effects) {
+  taker = results_.forgetting(std::move(taker), nonce);
+  Execution* const live = core_.find(id);
+  if (live != nullptr && core_.unavailable().ok()) {
+    live->waiters.push_front({std::move(taker)});
+    return;
+  }
+  effects.answers.push_back(
+      [this, id, taker = std::move(taker)]() mutable { results_.wait(id, std::move(taker)); });
 }
 
 // Puts a new procedure in the tables; its insert is the caller's to send. Takes the user's object,
@@ -314,7 +330,13 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
              "a spare request has no submitters");
   commit->execution = &execution;
-  if (submitter.taker) give_to(std::move(submitter.taker), execution);
+  if (submitter.taker) {
+    // Without records nobody can ask for the result after the end, so it is not even kept.
+    execution.is_given_away = !core_.keeps_records;
+    if (core_.keeps_records) {
+      submitter.taker = results_.forgetting(std::move(submitter.taker), execution.nonce);
+    }
+  }
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);
@@ -323,14 +345,6 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
         execution.nonce, KnownNonce{execution.id, execution.fingerprint});
   }
   return commit;
-}
-
-// `taker` is told the result of `root` from its end on. Without records nobody can ask for the
-// result after the end, so it is not even kept.
-void Admission::give_to(Reply<Result<ProcedureResult>> taker, Execution& root) {
-  root.is_given_away = !core_.keeps_records;
-  root.waiters.push_front(
-      {root.is_given_away ? std::move(taker) : results_.forgetting(std::move(taker))});
 }
 
 // If a nonce that the store knows were taken for new, its work would be done twice. So the store is

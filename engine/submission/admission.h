@@ -98,8 +98,8 @@ class Admission {
       PV2_REQUIRES(core_.state_mutex);
   std::unique_ptr<InsertCommit> enter(Candidate& candidate, Submitter submitter, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
-  void give_to(Reply<Result<ProcedureResult>> taker, Execution& root)
-      PV2_REQUIRES(core_.state_mutex);
+  void take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
+            Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void check_unknown(const Nonce& nonce, ProcedureId id) const;
   void fill(std::unique_ptr<Execution> execution, InsertCommit& commit, bool is_encoded);
 

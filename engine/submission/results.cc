@@ -89,16 +89,28 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   return 0;
 }
 
-Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply) {
+Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply,
+                                                   const Nonce& nonce) {
+  if (reply.on == ReplyOn::kWaitingCaller) return reply;
+  if (nonce) {
+    return {.tell =
+                [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) {
+                  const std::optional<ProcedureId> id =
+                      result.ok() ? std::optional(result->id) : std::nullopt;
+                  Task told([&] { tell(std::move(result)); });
+                  run_task(&core_, told);  // the result goes, whatever the host's code throws
+                  if (id) acknowledge(*id, {});
+                },
+            .on = reply.on};
+  }
   return {.tell =
-              [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) {
-                const std::optional<ProcedureId> id =
-                    result.ok() ? std::optional(result->id) : std::nullopt;
-                Task told([&] { tell(std::move(result)); });
-                run_task(&core_, told);  // the result goes, whatever the host's code throws
-                if (id) acknowledge(*id, {});
+              [this, reply = std::move(reply)](const Result<ProcedureResult>& result) mutable {
+                if (result.ok()) acknowledge(result->id, {});
+                Effects effects;
+                effects.reply(std::move(reply), result);
+                publisher_.perform(effects);
               },
-          .on = reply.on};
+          .on = ReplyOn::kHere};
 }
 
 Results::Source Results::look_up(ProcedureId id) {

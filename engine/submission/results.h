@@ -32,12 +32,11 @@ class Results {
   /// Answers once, when the procedure has ended, or with the reason why no answer will come. May
   /// read the store. Returns a ticket for withdraw(), or 0 when the answer was given at once.
   std::uint64_t wait(ProcedureId id, Reply<Result<ProcedureResult>> reply);
-  /// As wait(), and the result is deleted when it was told.
-  void take(ProcedureId id, Reply<Result<ProcedureResult>> reply) {
-    wait(id, forgetting(std::move(reply)));
-  }
-  /// Gives the answer as `reply` does; if that is a result, it is then deleted.
-  [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply);
+  /// Gives the answer as `reply` does; if that is a result, it is deleted: with `nonce`, by which
+  /// it could be found, after it was told, and otherwise before. A caller that blocks for the
+  /// answer deletes the result itself.
+  [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply,
+                                                          const Nonce& nonce);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   /// See Acknowledgements.

@@ -54,6 +54,12 @@ void refuse(InsertCommit::Submitter& submitter, const Status& why, Effects& effe
   effects.reply(std::move(submitter.reply), why);
 }
 
+Status goes_on_in_next_life() {
+  return Status(StatusCode::kStopping,
+                "the executor is stopping; the procedure goes on when its store is opened again, "
+                "unless it has just ended");
+}
+
 void answer_all_waiters(EngineCore& core, Effects& effects) {
   for (const auto& [id, execution] : core.state.live) {
     answer_waiters(core, *execution, core.state.life.store_failure, effects);

@@ -16,6 +16,8 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
                     Effects& effects) PV2_REQUIRES(core.state_mutex);
 /// Queues the answer to a submitter whose procedure is not accepted.
 void refuse(InsertCommit::Submitter& submitter, const Status& why, Effects& effects);
+/// The answer for those who wait for a procedure when the executor stops.
+[[nodiscard]] Status goes_on_in_next_life();
 /// The store has failed: queues that answer for the waiters of all procedures.
 void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 

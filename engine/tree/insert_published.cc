@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // InsertCommit: what follows when the first record of a root is durable. The root becomes a tree of
-// its own, and is queued or waits for its start; all callers that submitted it are told its id.
+// its own, and is queued or waits for its start. Of the callers that submitted it, those that asked
+// for the id are told, and those that asked for the result begin to wait.
 
 #include "core/effects.h"
 #include "core/engine_core.h"
@@ -13,12 +14,17 @@
 namespace pv2 {
 namespace {
 
-void answer_submitters(InsertCommit& commit, Execution& root, Effects& effects) {
+void answer_submitters(EngineCore& core, InsertCommit& commit, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  // Those who waited when the stop began are answered; nobody begins to wait after that.
+  const bool is_stopping = !core.unavailable().ok();
   for (InsertCommit::Submitter& submitter : commit.submitters) {
-    if (submitter.taker) {
-      root.waiters.push_front({std::move(submitter.taker)});
-    } else {
+    if (!submitter.taker) {
       effects.reply(std::move(submitter.reply), Submitted{root.id, submitter.replayed});
+    } else if (is_stopping) {
+      effects.reply(std::move(submitter.taker), goes_on_in_next_life());
+    } else {
+      root.waiters.push_front({std::move(submitter.taker)});
     }
   }
 }
@@ -44,7 +50,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
     core.queue(root, Disposition::kBack);
   }
   core.state.news.add(ProcedureNews::Kind::kAdded, root);
-  answer_submitters(*this, root, effects);
+  answer_submitters(core, *this, root, effects);
   for (const PutOff& step : put_off) core.wake(step.id, step.epoch);
   core.state.spares.inserts.give_back(std::unique_ptr<InsertCommit>(this));
 }

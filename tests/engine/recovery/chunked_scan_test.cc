@@ -3,7 +3,10 @@
 // A store of many chunks is scanned, decoded and visited by several threads at once: everything is
 // loaded, whatever the chunks, and what cannot be read ends open(), wherever it is.
 
+#include <thread>
+
 #include "records/row_keys.h"
+#include "recovery/chunk_queue.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::chunked_scan_test {
@@ -58,6 +61,29 @@ TEST_CASE("a store of many chunks is loaded whole, and each procedure is in its 
   }
 }
 
+TEST_CASE("who waits for room among the chunks goes on when there is room, or nobody takes") {
+  const bool is_abandoned = GENERATE(false, true);
+  ChunkQueue queue(1);
+  const auto chunk = [] {
+    return std::async(std::launch::deferred, [] { return Result<ReadRecords>(ReadRecords()); });
+  };
+  REQUIRE(queue.put(chunk()));
+  bool was_put = false;
+  std::thread scanner([&] {
+    was_put = queue.put(chunk());
+    queue.end();
+  });
+  if (is_abandoned) {
+    queue.abandon();
+  } else {
+    CHECK(queue.take());
+    CHECK(queue.take());
+    CHECK_FALSE(queue.take());
+  }
+  scanner.join();
+  CHECK(was_put == !is_abandoned);
+}
+
 TEST_CASE("open() ends at the first record that it cannot read, in whatever chunk that is") {
   const unsigned workers = GENERATE(0U, 2U);
   const std::size_t percent = GENERATE(0, 50, 99);
@@ -69,7 +95,7 @@ TEST_CASE("open() ends at the first record that it cannot read, in whatever chun
   const auto opened = ProcedureExecutor::open(stored.options(workers));
   REQUIRE_FALSE(opened.ok());
   CHECK(opened.status().code() == StatusCode::kCorruption);
-  CHECK_THAT(opened.status().message(), Catch::Contains(std::to_string(id.value)));
+  CHECK_THAT(std::string(opened.status().message()), Catch::Contains(std::to_string(id.value)));
 
   stored.engine.disk->put(Space::kProcedure, header, row);
   CHECK(open_executor(stored.options(workers))->inspect().live_procedures() == stored.live);

@@ -9,8 +9,7 @@
 namespace pv2 {
 
 /// Has the processor fetch `object` into its cache while other work is done. Only a hint about an
-/// address, which is not used otherwise: the object may have been destroyed, and nullptr does
-/// nothing.
+/// address, which is not used otherwise: the object may have been destroyed. Not nullptr.
 template <class T>
 void prefetch(const T* object) noexcept {
   constexpr std::size_t kCacheLine = 64;

@@ -55,9 +55,9 @@ class AsyncExecutor {
                   std::move(done));
   }
   /// Submits a procedure and calls `done` with its result when it has ended, or with the reason why
-  /// it is not accepted or no result will come. Then the result and the nonce are deleted, as
-  /// acknowledge() deletes them, also if `done` throws or is empty; nobody is told when that is
-  /// durable. See ProcedureExecutor::execute().
+  /// it is not accepted or no result will come. The result is then deleted, as acknowledge()
+  /// deletes it, also if `done` throws or is empty: with a nonce, by which it could be found, once
+  /// `done` has returned. Nobody is told when that is durable. See ProcedureExecutor::execute().
   template <class P>
   void execute(P procedure, SubmitOptions options, ResultCallback done) const {
     internal::require_procedure<P, internal::mistake_in_class<P>()>();

@@ -77,14 +77,17 @@ class ProcedureExecutor {
   }
 
   /// submit(), wait() and acknowledge() in one, for a caller that is told the result here or never:
-  /// returns the result when the procedure has ended, and the result and its nonce are deleted, on
-  /// their way when this returns.
+  /// returns the result when the procedure has ended. The deletion of the result and its nonce is
+  /// on its way then.
   ///
-  /// If the process ends before, the procedure goes on when the store is opened again, and its
-  /// result is kept like that of submit(). With a nonce the caller that comes again waits for the
-  /// same procedure, or gets its kept result; once the result was told, a nonce starts a new one.
-  /// Fails like submit() and wait(); kStopping: the executor stops, and the procedure goes on
-  /// later.
+  /// The result is kept like that of submit() if the process ends or the executor stops before that
+  /// deletion is durable. With a nonce a caller that comes again waits for the same procedure, or
+  /// gets its kept result; after the deletion the nonce begins a new one. Others who know id or
+  /// nonce are told the result for certain only if they wait before the end. With workers = 0
+  /// another thread has to be in run_until_idle().
+  ///
+  /// Fails like submit() and wait(). kStopping: the executor stops; the message says whether the
+  /// procedure was accepted and goes on later.
   template <class P>
   Result<ProcedureResult> execute(P procedure, SubmitOptions options = {}) {
     internal::require_procedure<P, internal::mistake_in_class<P>()>();
