@@ -145,16 +145,20 @@ TEST_CASE("what cannot be submitted is refused once, and nothing is started") {
 
 TEST_CASE("the result goes even if nobody takes it, or the callback throws") {
   const bool keeps_records = GENERATE(true, false);
-  Ground ground(keeps_records);
   const bool throws = GENERATE(true, false);
   const auto thread = GENERATE(CallbackThread::kPool, CallbackThread::kEngine);
+  const Nonce nonce = GENERATE(Nonce(), Nonce{1, 1});
+  Ground ground(keeps_records);
   ProcedureId id;
-  ground.engine.executor().async(thread).execute(Job(ground.engine.world, "job"), {},
-                                                 throws ? ResultCallback([&](const Answer& answer) {
-                                                   id = answer->id;
-                                                   throw std::runtime_error("of the host");
-                                                 })
-                                                        : ResultCallback());
+  ResultCallback done;
+  if (throws) {
+    done = [&](const Answer& answer) {
+      id = answer->id;
+      throw std::runtime_error("of the host");
+    };
+  }
+  ground.engine.executor().async(thread).execute(Job(ground.engine.world, "job"), {.nonce = nonce},
+                                                 std::move(done));
   ground.engine.run();
   CHECK(ground.engine.world.journal.count("do job.3") == 1);
   if (keeps_records) CHECK(ground.rows() == 0);
