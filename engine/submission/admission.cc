@@ -156,7 +156,7 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
   if (by_caller) {
     Status stopped = core_.unavailable();
     if (stopped.code() == StatusCode::kStopping) {
-      stopped = stopped.with_context("nothing was started");
+      stopped = stopped.with_context("this call has started nothing");
     }
     if (!stopped.ok()) return {.kind = Kind::kRefused, .refusal = std::move(stopped)};
   }
@@ -299,18 +299,20 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
   return nullptr;
 }
 
-// `taker` is told the result of the root `id`, which `nonce` names and which is durable. One that
-// is live is waited for from now on, so that its result cannot go meanwhile.
+// `taker` is told the result of the root `id`, which `nonce` names and which is durable. A result
+// in memory is taken in this section, before another caller can have it deleted.
 void Admission::take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
                      Effects& effects) {
   taker = results_.forgetting(std::move(taker), nonce);
-  Execution* const live = core_.find(id);
-  if (live != nullptr && core_.unavailable().ok()) {
+  if (Execution* const live = core_.find(id)) {
     live->waiters.push_front({std::move(taker)});
-    return;
+  } else if (const Completed* const completed = core_.state.submissions.completed.find(id)) {
+    effects.reply(std::move(taker), completed->result);
+  } else {
+    effects.answers.push_back([this, id, taker = std::move(taker)]() mutable {
+      results_.wait(id, std::move(taker));  // reads the store
+    });
   }
-  effects.answers.push_back(
-      [this, id, taker = std::move(taker)]() mutable { results_.wait(id, std::move(taker)); });
 }
 
 // Puts a new procedure in the tables; its insert is the caller's to send. Takes the user's object,

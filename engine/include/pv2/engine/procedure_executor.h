@@ -82,12 +82,14 @@ class ProcedureExecutor {
   ///
   /// The result is kept like that of submit() if the process ends or the executor stops before that
   /// deletion is durable. With a nonce a caller that comes again waits for the same procedure, or
-  /// gets its kept result; after the deletion the nonce begins a new one. Others who know id or
-  /// nonce are told the result for certain only if they wait before the end. With workers = 0
-  /// another thread has to be in run_until_idle().
+  /// gets its kept result; only after the deletion the nonce begins a new one. A caller that must
+  /// not lose a result in a crash uses AsyncExecutor::execute() with a nonce: there the result
+  /// stays until the callback has returned. Others who know id or nonce are told the result for
+  /// certain only if they wait before the end. With workers = 0 another thread has to be in
+  /// run_until_idle().
   ///
-  /// Fails like submit() and wait(). kStopping: the executor stops; the message says whether the
-  /// procedure was accepted and goes on later.
+  /// Fails like submit() and wait(). kStopping: the executor stops; the message says whether this
+  /// call has started a procedure, which goes on later.
   template <class P>
   Result<ProcedureResult> execute(P procedure, SubmitOptions options = {}) {
     internal::require_procedure<P, internal::mistake_in_class<P>()>();
