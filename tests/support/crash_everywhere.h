@@ -24,7 +24,8 @@ struct StoryPlan {
   RetryPolicy retry{};
 };
 
-/// Fails the current test at the first bad crash point. Returns how many plays there were.
+/// Fails the current test at the first bad crash point. Returns how many plays there were, or with
+/// PV2_CRASH_EVERY about how many there would have been.
 inline std::size_t check_everywhere(const MakeStory& make, const StoryPlan& plan = {}) {
   CrashPlan all{.twice = plan.twice, .operations = plan.power_cuts, .retry = plan.retry};
   if (plan.leveldb) all.grounds.emplace_back([] { return std::make_unique<LevelDbGround>(); });
@@ -38,7 +39,7 @@ inline std::size_t check_everywhere(const MakeStory& make, const StoryPlan& plan
   const CrashReport report = crash_everywhere(make, all);
   INFO(report.failure);
   REQUIRE(report.ok());
-  return report.plays;
+  return report.plays * each;
 }
 
 }  // namespace pv2::testing
