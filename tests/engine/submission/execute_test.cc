@@ -281,8 +281,7 @@ TEST_CASE("execute() blocks its thread, unless that is one of the executor's") {
   CHECK(engine.disk->rows(Space::kNonce, "") == 0);
 }
 
-TEST_CASE(
-    "many threads execute under few nonces, and each gets a result") {
+TEST_CASE("many threads execute under few nonces, and each gets a result") {
   EngineWorld engine;
   constexpr int kThreads = 4;
   constexpr int kEach = 300;
