@@ -2,9 +2,8 @@
 //
 // ClosedLoad: keeps a number of procedures in flight. When one has ended, it acknowledges the
 // result, unless execute() does, and submits another, so the number between submission and known
-// end stays the same. It has
-// no thread: everything happens in the executor's callbacks, and never blocks for a procedure. The
-// cost of the load is therefore part of every figure.
+// end stays the same. It has no thread: everything happens in the executor's callbacks, and never
+// blocks for a procedure. The cost of the load is therefore part of every figure.
 
 #pragma once
 

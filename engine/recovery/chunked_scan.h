@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChunkedScan: reads the rows of all live procedures. One thread scans the store and cuts the rows
-// into chunks; other threads decode the chunks, side by side; the thread of run() visits what they
+// into chunks; other threads decode the chunks, side by side; the first thread visits what they
 // read, in order of id. A failed read or visit ends the scan.
 //
 //     store --rows--> RowChunk --RecordReader, side by side--> ReadRecords --in order--> visitor
@@ -11,10 +11,10 @@
 #include <pv2/store/procedure_store.h>
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <future>
 
-#include "recovery/chunk_queue.h"
 #include "recovery/record_reader.h"
 #include "recovery/row_chunk.h"
 
@@ -22,7 +22,7 @@ namespace pv2 {
 
 struct ExecutorOptions;
 
-/// Used once. Owned by one thread.
+/// Used once. Owned by one thread. Its destructor waits for the threads that still read.
 class ChunkedScan {
  public:
   /// Called on the thread of run().
@@ -35,23 +35,17 @@ class ChunkedScan {
   Status run();
 
  private:
-  enum class Threads { kOne, kMany };
-
-  Status visit_all();
-  // On the thread that scans, which with Threads::kOne visits as well.
-  Status scan();
   Status add(const StoredRow& row);
-  Status hand_over_chunk();
-  [[nodiscard]] ChunkQueue::Chunk read_chunk();
-  Status visit(ChunkQueue::Chunk chunk);
+  void read_chunk(std::launch where);
+  Status visit_oldest();
 
   const ExecutorOptions& options_;
   ProcedureStore& store_;
   const Visitor visit_;
-  Threads threads_;
-  ChunkQueue queue_;
-  RowChunk chunk_;  // being filled
+  const std::size_t side_by_side_;  // chunks that are decoded at once; 0: on this thread
+  RowChunk chunk_;                  // being filled
   ProcedureId last_in_chunk_;
+  std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
 };
 
 }  // namespace pv2

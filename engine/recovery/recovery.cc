@@ -4,8 +4,6 @@
 
 #include "recovery/recovery.h"
 
-#include <pv2/base/prefetch.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -88,13 +86,7 @@ Status Recovery::link(ReadRecords read) {
     ended_roots_.add(root.id);
     dates_.add(root);
   }
-  for (std::size_t i = 0; i < read.procedures.size(); ++i) {
-    LoadedProcedure& loaded = read.procedures[i];
-    // Another processor has made it, so it is not in the cache of this one.
-    constexpr std::size_t kAhead = 4;
-    if (i + kAhead < read.procedures.size()) {
-      prefetch(read.procedures[i + kAhead].execution.get());
-    }
+  for (LoadedProcedure& loaded : read.procedures) {
     if (ended_roots_.has_ended(loaded.header.root)) {
       leftovers_.add_of_ended_root(loaded);
     } else if (trees_.has_left(core_, loaded)) {

@@ -4,8 +4,6 @@
 
 #include "recovery/restarted_trees.h"
 
-#include <pv2/base/prefetch.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,12 +83,7 @@ void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& ef
 void restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects) {
   std::stable_partition(trees.roots().begin(), trees.roots().end(),
                         [](const Execution* root) { return root->holds_locks(); });
-  const std::vector<Execution*>& roots = trees.roots();
-  for (std::size_t i = 0; i < roots.size(); ++i) {
-    constexpr std::size_t kAhead = 4;  // of a million trees, the next is in no cache
-    if (i + kAhead < roots.size()) prefetch(roots[i + kAhead]);
-    restart(core, *roots[i], trees.recorded(), effects);
-  }
+  for (Execution* root : trees.roots()) restart(core, *root, trees.recorded(), effects);
 }
 
 }  // namespace pv2

@@ -103,14 +103,18 @@ Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>
                 },
             .on = reply.on};
   }
-  return {.tell =
-              [this, reply = std::move(reply)](const Result<ProcedureResult>& result) mutable {
-                if (result.ok()) acknowledge(result->id, {});
-                Effects effects;
-                effects.reply(std::move(reply), result);
-                publisher_.perform(effects);
-              },
-          .on = ReplyOn::kHere};
+  // On the thread that publishes the end: the pool may be served after a stop has closed the store.
+  const bool on_pool = reply.on == ReplyOn::kPool;
+  return {
+      .tell =
+          [this, on_pool, tell = std::move(reply.tell)](Result<ProcedureResult> result) mutable {
+            if (result.ok()) acknowledge(result->id, {});
+            if (!on_pool) return tell(std::move(result));
+            core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
+              tell(std::move(result));
+            });
+          },
+      .on = on_pool ? ReplyOn::kHere : reply.on};
 }
 
 Results::Source Results::look_up(ProcedureId id) {

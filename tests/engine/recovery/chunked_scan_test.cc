@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store of many chunks is scanned, decoded and visited by several threads at once: everything is
-// loaded, whatever the chunks, and what cannot be read ends open(), wherever it is.
-
-#include <thread>
+// A store of many chunks, which several threads decode: everything is loaded, whatever the chunks,
+// and what cannot be read ends open(), wherever it is.
 
 #include "records/row_keys.h"
-#include "recovery/chunk_queue.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::chunked_scan_test {
@@ -17,8 +14,7 @@ constexpr int kProcedures = 600;
 // Procedures that wait, a parent and its child in turn, with 16 KiB each: about ten chunks.
 struct Stored {
   EngineWorld engine;
-  std::vector<ProcedureId> roots;
-  std::size_t live = 0;
+  std::vector<ProcedureId> live;  // in order of id
 
   Stored() {
     const auto waits = [](JobRun& run) -> std::optional<Outcome> {
@@ -30,11 +26,14 @@ struct Stored {
     engine.max_live_procedures = 2 * kProcedures;
     engine.open();
     for (int i = 0; i < kProcedures / 2; ++i) {
-      roots.push_back(engine.submit(i % 2 == 0 ? "waits" : "parent"));
+      engine.submit(i % 2 == 0 ? "waits" : "parent");
       engine.submit("waits");
     }
     engine.run();
-    live = engine.executor().inspect().live_procedures();
+    for (const ProcedureInfo& info :
+         engine.executor().inspect().list({}, {}, 2 * kProcedures).procedures) {
+      live.push_back(info.id);
+    }
     engine.close();
   }
   [[nodiscard]] ExecutorOptions options(unsigned workers) {
@@ -53,42 +52,19 @@ TEST_CASE("a store of many chunks is loaded whole, and each procedure is in its 
   const unsigned workers = GENERATE(0U, 2U);
   Stored stored;
   const auto executor = open_executor(stored.options(workers));
-  CHECK(stored.live == kProcedures + kProcedures / 4);
-  CHECK(executor->inspect().live_procedures() == stored.live);
+  REQUIRE(stored.live.size() == kProcedures + kProcedures / 4);
+  CHECK(executor->inspect().live_procedures() == stored.live.size());
   CHECK(executor->inspect().list({.quarantined = true}, {}, 10).procedures.empty());
-  for (const ProcedureId id : stored.roots) {
+  for (const ProcedureId id : stored.live) {
     REQUIRE(executor->inspect().describe(id).status().to_string() == "OK");
   }
-}
-
-TEST_CASE("who waits for room among the chunks goes on when there is room, or nobody takes") {
-  const bool is_abandoned = GENERATE(false, true);
-  ChunkQueue queue(1);
-  const auto chunk = [] {
-    return std::async(std::launch::deferred, [] { return Result<ReadRecords>(ReadRecords()); });
-  };
-  REQUIRE(queue.put(chunk()));
-  bool was_put = false;
-  std::thread scanner([&] {
-    was_put = queue.put(chunk());
-    queue.end();
-  });
-  if (is_abandoned) {
-    queue.abandon();
-  } else {
-    CHECK(queue.take());
-    CHECK(queue.take());
-    CHECK_FALSE(queue.take());
-  }
-  scanner.join();
-  CHECK(was_put == !is_abandoned);
 }
 
 TEST_CASE("open() ends at the first record that it cannot read, in whatever chunk that is") {
   const unsigned workers = GENERATE(0U, 2U);
   const std::size_t percent = GENERATE(0, 50, 99);
   Stored stored;
-  const ProcedureId id = stored.roots[stored.roots.size() * percent / 100];
+  const ProcedureId id = stored.live[stored.live.size() * percent / 100];
   const auto header = procedure_key(id, RowKind::kHeader);
   const std::string row = stored.engine.disk->get(Space::kProcedure, header).value_or("");
   stored.engine.disk->put(Space::kProcedure, header, "damaged");
@@ -98,7 +74,7 @@ TEST_CASE("open() ends at the first record that it cannot read, in whatever chun
   CHECK_THAT(std::string(opened.status().message()), Catch::Contains(std::to_string(id.value)));
 
   stored.engine.disk->put(Space::kProcedure, header, row);
-  CHECK(open_executor(stored.options(workers))->inspect().live_procedures() == stored.live);
+  CHECK(open_executor(stored.options(workers))->inspect().live_procedures() == stored.live.size());
 }
 
 }  // namespace pv2::testing::chunked_scan_test
