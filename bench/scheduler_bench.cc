@@ -105,7 +105,7 @@ class Bench {
     constexpr int kRepeats = 200'000;
     Operation one;
     one.id = pv2::ProcedureId{1};
-    one.locks.table("ns", "table", pv2::LockMode::kExclusive);
+    one.edit_locks().table("ns", "table", pv2::LockMode::kExclusive);
     auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < kRepeats; ++i) {
       scheduler_->admit(one);
@@ -120,7 +120,7 @@ class Bench {
     pv2::EntryList first;
     for (std::size_t i = 0; i < kRun; ++i) {
       holders[i].id = pv2::ProcedureId{i + 1};
-      holders[i].locks.table("ns", "table" + std::to_string(i), pv2::LockMode::kExclusive);
+      holders[i].edit_locks().table("ns", "table" + std::to_string(i), pv2::LockMode::kExclusive);
       first.push_back(holders[i], pv2::Disposition::kBack);
     }
     scheduler_->settle(std::move(first));
@@ -151,16 +151,18 @@ class Bench {
   void prepare(Operation& operation, std::uint64_t number) const {
     operation.id = pv2::ProcedureId{number + 1};
     if (options_.distinct) {
-      operation.locks.table("ns", "table" + std::to_string(number), pv2::LockMode::kExclusive);
+      operation.edit_locks().table("ns", "table" + std::to_string(number),
+                                   pv2::LockMode::kExclusive);
       return;
     }
     const std::uint64_t spread = number * 0x9E3779B97F4A7C15ULL >> 32;
     const std::string table = "table" + std::to_string(spread % kTables);
     if (spread / kTables % 2 == 0) {
-      operation.locks.table("ns", table, pv2::LockMode::kShared);
+      operation.edit_locks().table("ns", table, pv2::LockMode::kShared);
     } else {
-      operation.locks.region("ns", table, "r" + std::to_string(spread / kTables / 2 % kRegions),
-                             pv2::LockMode::kExclusive);
+      operation.edit_locks().region("ns", table,
+                                    "r" + std::to_string(spread / kTables / 2 % kRegions),
+                                    pv2::LockMode::kExclusive);
     }
   }
 

@@ -48,25 +48,28 @@ LockTable::~LockTable() {
 
 // ---- Keys and nodes ----
 
-void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
-  const auto& requests = entry.locks.requests();
+void LockTable::find_nodes(EntryLocks& locks) {
+  const auto& requests = locks.set.requests();
   PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
              "an entry asks for at most kMaxLocks locks");
-  std::uintptr_t* words = entry.few_nodes_;
-  if (requests.size() > SchedulerEntry::kFewNodes) {
-    words = entry.many_nodes_ = new std::uintptr_t[requests.size() + 1];
+  std::uintptr_t* words = locks.few_nodes;
+  if (requests.size() > EntryLocks::kFewNodes) {
+    words = locks.many_nodes = new std::uintptr_t[requests.size() + 1];
     words[requests.size()] = 0;  // which key was in the way at the last look: see obstacle()
   }
-  const ResourceKey& primary = entry.locks.primary();
+  const ResourceKey& primary = locks.set.primary();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const ResourceKey& key = requests[i].key;
-    if (key == primary) entry.primary_node_ = static_cast<std::uint16_t>(i);
+    if (key == primary) locks.primary_node = static_cast<std::uint16_t>(i);
     LockNode& node = node_for(key);
     ++node.references;
     words[i] = LockLink(node, requests[i].mode).word();
   }
-  entry.node_count_ = static_cast<std::uint16_t>(requests.size());
+  locks.node_count = static_cast<std::uint16_t>(requests.size());
+}
 
+void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
+  if (!entry.locks().empty()) find_nodes(*entry.locks_);
   count_rank(own_rank);
   entry.own_rank_ = entry.rank_ = own_rank;
   if (SchedulerEntry* const parent = entry.parent) {
@@ -81,7 +84,7 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
 }
 
 void LockTable::forget(SchedulerEntry& entry) {
-  PV2_ASSERT(entry.blocks_ == nullptr && !entry.holds_locks_,
+  PV2_ASSERT(!entry.holds_locks_ && !waits(entry),
              "an entry that is forgotten neither holds nor waits");
   PV2_ASSERT(entry.waiting_descendants_ == 0, "no descendant of an entry that is forgotten waits");
   for (const std::uintptr_t word : links_of(entry)) {
@@ -89,9 +92,7 @@ void LockTable::forget(SchedulerEntry& entry) {
     PV2_ASSERT(node.references != 0, "an entry refers only to known keys");
     if (--node.references == 0) drop(node);
   }
-  if (entry.node_count_ > SchedulerEntry::kFewNodes) delete[] entry.many_nodes_;
-  entry.node_count_ = 0;
-
+  if (entry.locks_ != nullptr) entry.locks_->drop_links();
   uncount_rank(entry.own_rank_);
   entry.own_rank_ = entry.rank_ = 0;
   if (!reported_.empty()) {
@@ -141,12 +142,13 @@ void LockTable::drop(LockNode& node) {
 }
 
 std::span<const std::uintptr_t> LockTable::links_of(const SchedulerEntry& entry) noexcept {
-  const bool few = entry.node_count_ <= SchedulerEntry::kFewNodes;
-  return {few ? entry.few_nodes_ : entry.many_nodes_, entry.node_count_};
+  if (entry.locks_ == nullptr) return {};
+  return entry.locks_->links();
 }
 
 LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
-  return entry.node_count_ == 0 ? nullptr : &LockLink(links_of(entry)[entry.primary_node_]).node();
+  const auto links = links_of(entry);
+  return links.empty() ? nullptr : &LockLink(links[entry.locks_->primary_node]).node();
 }
 
 // ---- The rule ----
@@ -213,7 +215,7 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   const auto links = links_of(entry);
   // The key that was in the way at the last look comes first, then the others in turn: an entry
   // that waits for very many keys is asked each time one of them comes free.
-  const std::size_t first = links.size() > SchedulerEntry::kFewNodes ? links[links.size()] : 0;
+  const std::size_t first = links.size() > EntryLocks::kFewNodes ? links[links.size()] : 0;
   PV2_ASSERT(first == 0 || first < links.size(),
              "the key that was in the way is one of the entry's keys");
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -224,7 +226,7 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
     const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
     const bool is_next = passes || node.first_conflict(mode) >= ticket;
     if (is_free && is_next && (!node.limited() || slot_for(entry, node, ticket, passes))) continue;
-    if (links.size() > SchedulerEntry::kFewNodes) entry.many_nodes_[links.size()] = at;
+    if (links.size() > EntryLocks::kFewNodes) entry.locks_->many_nodes[links.size()] = at;
     return &node;
   }
   return nullptr;
@@ -301,7 +303,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
     // may have come free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
   }
-  recycle(std::exchange(entry.blocks_, nullptr), links.size());
+  recycle(std::exchange(entry.locks_->blocks, nullptr), links.size());
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
@@ -349,9 +351,12 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_, "a set is taken once");
   const auto links = links_of(entry);
-  if (entry.blocks_ == nullptr && !links.empty()) entry.blocks_ = new_blocks(entry, 0);
+  if (!links.empty() && entry.locks_->blocks == nullptr) {
+    entry.locks_->blocks = new_blocks(entry, 0);
+  }
   for (std::size_t i = 0; i < links.size(); ++i) {
-    PV2_ASSERT(entry.blocks_ != nullptr, "an entry with locks has a record for each of them");
+    PV2_ASSERT(entry.locks_->blocks != nullptr,
+               "an entry with locks has a record for each of them");
     const LockLink link(links[i]);
     LockNode& node = link.node();
     LockRecord& record = record_of(entry, i);

@@ -11,7 +11,7 @@ namespace pv2 {
 namespace {
 
 const LockRequest* request_of(const SchedulerEntry& entry, const ResourceKey& key) {
-  const auto& requests = entry.locks.requests();  // in order of their keys
+  const auto& requests = entry.locks().requests();  // in order of their keys
   const auto at = std::ranges::lower_bound(requests, key, {}, &LockRequest::key);
   return at == requests.end() || at->key != key ? nullptr : &*at;
 }
@@ -21,7 +21,7 @@ const LockRequest* request_of(const SchedulerEntry& entry, const ResourceKey& ke
 const SchedulerEntry* sharing_ancestor(const SchedulerEntry& entry, const ResourceKey& key) {
   const SchedulerEntry* sharing = nullptr;
   for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
-    if (a->locks.scope() == LockScope::kStep) continue;
+    if (a->locks().scope() == LockScope::kStep) continue;
     const LockRequest* const request = request_of(*a, key);
     if (request == nullptr) continue;
     if (request->mode == LockMode::kExclusive) return nullptr;
@@ -33,7 +33,7 @@ const SchedulerEntry* sharing_ancestor(const SchedulerEntry& entry, const Resour
 }  // namespace
 
 Status check_no_upgrade(const SchedulerEntry& entry) {
-  for (const LockRequest& request : entry.locks.requests()) {
+  for (const LockRequest& request : entry.locks().requests()) {
     if (request.mode != LockMode::kExclusive) continue;
     if (const SchedulerEntry* const ancestor = sharing_ancestor(entry, request.key)) {
       return {StatusCode::kInvalidArgument,

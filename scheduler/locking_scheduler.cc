@@ -109,7 +109,7 @@ bool LockingScheduler::admit(SchedulerEntry& entry) {
 }
 
 bool LockingScheduler::contended(const SchedulerEntry& entry) const {
-  if (entry.locks.empty()) return false;
+  if (entry.locks().empty()) return false;
   Section lock(*this);
   return std::as_const(*table_).contended(entry);
 }

@@ -42,9 +42,9 @@ class ClassQueues final : public ReadyQueue {
   }
 
   [[nodiscard]] std::uint16_t rank(const SchedulerEntry& entry) const override {
-    const bool unlocked = entry.locks.empty();
+    const bool unlocked = entry.locks().empty();
     const std::size_t slot =
-        unlocked ? last_ : slot_of_class_[static_cast<std::uint8_t>(entry.locks.primary().cls)];
+        unlocked ? last_ : slot_of_class_[static_cast<std::uint8_t>(entry.locks().primary().cls)];
     return make_rank(slot, entry.priority);
   }
   [[nodiscard]] bool is_top(std::uint16_t rank) const override {

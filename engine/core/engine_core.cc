@@ -186,7 +186,7 @@ void EngineCore::count_for_its_type(Execution& execution) {
   if (execution.type == nullptr || !limits_types.load(std::memory_order_relaxed)) return;
   ResourceKey key{ResourceClass::kType, execution.type->name};
   StateLock lock(*this);
-  if (state.limits.contains(key)) execution.locks.key(std::move(key), LockMode::kShared);
+  if (state.limits.contains(key)) execution.edit_locks().key(std::move(key), LockMode::kShared);
 }
 
 void EngineCore::stop_work(Execution& execution) {

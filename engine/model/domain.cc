@@ -8,7 +8,7 @@
 
 namespace pv2 {
 
-Domain::Domain() = default;
-Domain::~Domain() = default;
+RareOfDomain::RareOfDomain() = default;
+RareOfDomain::~RareOfDomain() = default;
 
 }  // namespace pv2

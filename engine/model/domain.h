@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 
+#include "model/on_demand.h"
 #include "model/state_of.h"
 
 namespace pv2 {
@@ -98,15 +99,52 @@ enum class EndingOrder : std::uint8_t {
   kDurable,  ///< The record of the order is durable, but may not be published yet.
 };
 
+/// What only few domains have: those that stop, fail or are undone, whose members are parked,
+/// offload work or pass a point of no return, or that end with many members.
+struct RareOfDomain {
+  RareOfDomain();
+  ~RareOfDomain();
+
+  Execution* failing = nullptr;  ///< See Domain::failing().
+  /// How many members are in flight, those of domains within this one included, while it is the
+  /// widest domain that has failed; otherwise 0.
+  std::uint32_t in_flight_inside = 0;
+  /// How many members are parked in their undo, once the rollback is planned.
+  std::uint32_t parked_undos = 0;
+  std::unique_ptr<RollbackPlan> rollback;  ///< While the domain is being undone, parked or not.
+  Status cause;  ///< The failure that was durable first; it becomes the result of the root.
+  TreeWork* work = nullptr;  ///< The work on all of its members that is under way.
+  /// After a restart: the first failure or abort that a record of this domain, or of a domain
+  /// around it, tells of.
+  CommitSequence first_failure{UINT64_MAX};
+  /// After a restart: the first failure or abort of this domain or of the root. A member whose
+  /// record is newer has not begun another step.
+  CommitSequence stopped_since{UINT64_MAX};
+  // Of a root:
+  TreeWorks* works = nullptr;  ///< See Domain::works().
+  // Of a root, so that an order need not look at every member:
+  std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
+  /// Members that have begun to pass their point of no return. Members of domains whose failure is
+  /// recorded are not counted.
+  std::uint32_t begun = 0;
+  /// By id: parked members, and heads of parked domains. nullptr: there was none.
+  std::unique_ptr<MembersById> standing;
+  std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
+  std::uint32_t heads_that_say_it = 0;   ///< Heads whose record has `interrupted`, root included.
+};
+
 /// Every Execution has one; that of a head is used. Guarded by the state mutex.
 struct Domain {
-  Domain();
-  ~Domain();
-
   [[nodiscard]] bool is_stopped() const noexcept { return pv2::is_stopped(state); }
   [[nodiscard]] bool is_parked() const noexcept { return pv2::is_parked(state); }
   [[nodiscard]] bool is_undone() const noexcept { return pv2::is_undone(state); }
   [[nodiscard]] bool is_over() const noexcept { return state == DomainState::kOver; }
+  /// The head of the widest stopped domain among this one and those around it; or nullptr.
+  [[nodiscard]] Execution* failing() const noexcept {
+    return rare.is_made() ? rare->failing : nullptr;
+  }
+  /// Of a root: the works on its tree, under way or queued; nullptr: there is none.
+  [[nodiscard]] TreeWorks* works() const noexcept { return rare.is_made() ? rare->works : nullptr; }
   /// Whether an order is to end the domain: no step or undo of it begins any more.
   [[nodiscard]] bool makes_way() const noexcept { return ending != EndingOrder::kNone; }
 
@@ -118,33 +156,7 @@ struct Domain {
   /// How many members are in flight: a worker has taken them and their record is not published yet,
   /// or they have offloaded work outstanding. Members of domains within this one are not counted.
   std::uint32_t in_flight = 0;
-  /// Like in_flight, with the members of domains within this one, while it is the widest domain
-  /// that has failed; otherwise 0.
-  std::uint32_t in_flight_inside = 0;
-  /// How many members are parked in their undo, once the rollback is planned.
-  std::uint32_t parked_undos = 0;
-  std::unique_ptr<RollbackPlan> rollback;  ///< While the domain is being undone, parked or not.
-  Status cause;  ///< The failure that was durable first; it becomes the result of the root.
-  TreeWork* work = nullptr;  ///< The work on all of its members that is under way.
-  /// The head of the widest stopped domain among this one and those around it; or nullptr.
-  Execution* failing = nullptr;
-  /// After a restart: the first failure or abort that a record of this domain, or of a domain
-  /// around it, tells of.
-  CommitSequence first_failure{UINT64_MAX};
-  /// After a restart: the first failure or abort of this domain or of the root. A member whose
-  /// record is newer has not begun another step.
-  CommitSequence stopped_since{UINT64_MAX};
-  // Of a root:
-  TreeWorks* works = nullptr;  ///< On all domains of its tree: under way or queued.
-  // Of a root, so that an order need not look at every member:
-  std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
-  /// Members that have begun to pass their point of no return. Members of domains whose failure is
-  /// recorded are not counted.
-  std::uint32_t begun = 0;
-  /// By id: parked members, and heads of parked domains. nullptr: there was none.
-  std::unique_ptr<MembersById> standing;
-  std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
-  std::uint32_t heads_that_say_it = 0;   ///< Heads whose record has `interrupted`, root included.
+  OnDemand<RareOfDomain> rare;
 };
 
 }  // namespace pv2

@@ -33,6 +33,7 @@
 #include "model/identity.h"
 #include "model/inbox.h"
 #include "model/looks.h"
+#include "model/on_demand.h"
 #include "model/outstanding_work.h"
 #include "model/phase.h"
 #include "model/record.h"
@@ -63,12 +64,21 @@ struct StoppedStep {
 };
 
 /// Published neighbours in the tree. Children are in order of spawning.
-struct TreeLinks {
-  Execution* first_child = nullptr;
-  Execution* last_child = nullptr;
-  Execution* next_sibling = nullptr;
-  Execution* prev_sibling = nullptr;
-  Execution* unexamined = nullptr;  ///< Its oldest child not yet seen by drop_ended_children().
+struct Siblings {
+  Execution* next = nullptr;
+  Execution* prev = nullptr;
+};
+
+/// What an execution knows of its published children. Guarded by the state mutex.
+struct Children {
+  Execution* first = nullptr;
+  Execution* last = nullptr;
+  Execution* unexamined = nullptr;  ///< The oldest not yet seen by drop_ended_children().
+  std::uint32_t unfinished = 0;
+  /// Those that the last step to spawn any has spawned, finished or not, as far as they have
+  /// records. Only listings use it.
+  std::uint32_t joined = 0;
+  bool joins_mixed_types = false;  ///< The joined children are not all of one type.
 };
 
 /// The wait of an execution, or its last one.
@@ -105,8 +115,8 @@ enum class Stored : std::uint8_t {
 enum class NoReturn : std::uint8_t {
   kNone,    ///< Its type has no such step.
   kAhead,   ///< It has not begun that step; or it has, and no longer counts: no_return_now().
-  kBegun,   ///< Counted in Domain::begun of its root.
-  kBeyond,  ///< Counted in Domain::beyond of its root.
+  kBegun,   ///< Counted in RareOfDomain::begun of its root.
+  kBeyond,  ///< Counted in RareOfDomain::beyond of its root.
 };
 
 struct Execution final : SchedulerEntry, Identity {
@@ -114,7 +124,8 @@ struct Execution final : SchedulerEntry, Identity {
   Execution* root = nullptr;    ///< Itself for a root.
   Execution* head = nullptr;    ///< Of its domain.
   Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
-  TreeLinks links;
+  Siblings siblings;
+  OnDemand<Children> children;
 
   // --- Durable, as published.
   Record record;                 ///< The last durable record, or a wait without a record after it.
@@ -133,15 +144,10 @@ struct Execution final : SchedulerEntry, Identity {
   bool started = false;
   bool ahead_of_record = false;
   bool has_unknown_fields = false;
-  bool is_given_away = false;      ///< Of a root: its result goes to its waiters and is not kept.
-  bool joins_mixed_types = false;  ///< The joined children are not all of one type.
+  bool is_given_away = false;  ///< Of a root: its result goes to its waiters and is not kept.
   Wait wait;
   Turn turn;
   std::uint32_t object_failures = 0;  ///< How often in a row user code threw while making `object`.
-  std::uint32_t unfinished_children = 0;
-  /// Those that the last step to spawn any has spawned, finished or not, as far as they have
-  /// records. Only listings use it.
-  std::uint32_t joined_children = 0;
   /// nullptr, as while it waits: made from arguments and image before it runs.
   std::unique_ptr<Procedure> object;
   SlotList slots;
@@ -182,6 +188,9 @@ struct Execution final : SchedulerEntry, Identity {
   }
   [[nodiscard]] bool is_quarantined() const noexcept {
     return root->domain.state == DomainState::kQuarantined;
+  }
+  [[nodiscard]] Execution* first_child() const noexcept {
+    return children.is_made() ? children->first : nullptr;
   }
   [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of a head: the head of the domain around its own; nullptr for a root.

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "model/compact_bytes.h"
+#include "model/on_demand.h"
 #include "pv2/engine/submit_options.h"
 
 namespace pv2 {
@@ -31,18 +32,25 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
+/// The nonce of a submission, and what it was used for.
+struct NonceUse {
+  Nonce nonce;
+  Fingerprint fingerprint;
+};
+
 struct Identity {
   const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
   CompactBytes type_name;               ///< Only when `type` is nullptr.
   CompactBytes owner;
-  CompactBytes arguments;  ///< The argument fields, encoded.
-  Nonce nonce;
-  Fingerprint fingerprint;  ///< Of the submission that the nonce was used for.
+  CompactBytes arguments;        ///< The argument fields, encoded.
+  OnDemand<NonceUse> nonce_use;  ///< Of a submission with a nonce.
   WallTime submitted{};
   std::uint64_t spawned_at = 0;                 ///< The parent's `visits` when it spawned this one.
   OnFailure on_failure = OnFailure::kFailTree;  ///< Of a child.
   UndoOrder undo_order = UndoOrder::kReverse;  ///< Of a child; kConcurrent: together with siblings.
 
+  [[nodiscard]] const Nonce& nonce() const noexcept { return nonce_use->nonce; }
+  [[nodiscard]] const Fingerprint& fingerprint() const noexcept { return nonce_use->fingerprint; }
   /// Whether its failure is only reported to its parent, so that the rest of the tree goes on.
   [[nodiscard]] bool reports() const noexcept { return on_failure == OnFailure::kReport; }
   [[nodiscard]] std::string_view name_of_type() const noexcept;

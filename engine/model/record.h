@@ -112,15 +112,16 @@ struct Progress {
   std::uint32_t step = 0;  ///< The next step to run; 0: none, only the end is left.
   std::uint32_t attempt = 1;
   ProcedureState state = ProcedureState::kInitializing;
-  bool no_return = false;    ///< Past its point of no return.
-  bool parked = false;       ///< It waits for an operator.
-  bool bypassed = false;     ///< An operator ended it as it stood.
-  bool sent_back = false;    ///< Its tree is undone in spite of points of no return. Never reset.
-  bool reported = false;     ///< It is a child that has ended, and whose failure is only reported.
-  bool unsure = false;       ///< An attempt at this step may have had its effect.
-  bool awaits = false;       ///< Something volatile that it awaits may end its timed wait.
-  bool holds_locks = false;  ///< After a restart it gets its locks back before any step runs.
-  bool in_results = false;   ///< With `ended_age`: header and state are one row in Space::kResult.
+  bool no_return : 1 = false;  ///< Past its point of no return.
+  bool parked : 1 = false;     ///< It waits for an operator.
+  bool bypassed : 1 = false;   ///< An operator ended it as it stood.
+  bool sent_back : 1 = false;  ///< Its tree is undone in spite of points of no return. Never reset.
+  bool reported : 1 = false;  ///< It is a child that has ended, and whose failure is only reported.
+  bool unsure : 1 = false;    ///< An attempt at this step may have had its effect.
+  bool awaits : 1 = false;    ///< Something volatile that it awaits may end its timed wait.
+  bool holds_locks : 1 = false;  ///< After a restart it gets its locks back before any step runs.
+  bool in_results : 1 =
+      false;  ///< With `ended_age`: header and state are one row in Space::kResult.
 };
 
 /// What a record does to the undo list.

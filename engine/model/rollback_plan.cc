@@ -130,7 +130,7 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_
     const auto [at, is_first] = newest_.try_emplace(member->id, index);
     if (!is_first) items_[i].next_of_member = std::exchange(at->second, index);
     if (is_first) new_waits_.emplace(member->id, Wait{member, &head});
-    has_locks_ = has_locks_ || (items_[i].lane != 0 && !member->locks.empty());
+    has_locks_ = has_locks_ || (items_[i].lane != 0 && !member->locks().empty());
   }
   open_.push_back({0, false});
 }
@@ -283,7 +283,7 @@ std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {
       told_ = 0;
     }
     Execution* const member = items_[index].turn.execution;
-    const bool waits_in_it = member != nullptr && !member->locks.empty() &&
+    const bool waits_in_it = member != nullptr && !member->locks().empty() &&
                              newest_.at(member->id) == index && !begun_.contains(member->id);
     if (waits_in_it) waits.push_back({member, scope_now(index)});
   }

@@ -15,45 +15,38 @@ namespace pv2 {
 /// Links `child` as the youngest child of its parent.
 inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
-  PV2_ASSERT(child.links.prev_sibling == nullptr && parent.links.first_child != &child,
-             "a child is linked once");
+  Children& siblings = parent.children.edit();
+  PV2_ASSERT(child.siblings.prev == nullptr && siblings.first != &child, "a child is linked once");
   PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
-  PV2_ASSERT((parent.links.first_child == nullptr) == (parent.links.last_child == nullptr),
+  PV2_ASSERT((siblings.first == nullptr) == (siblings.last == nullptr),
              "a parent with an oldest child has a youngest one");
-  PV2_ASSERT(
-      parent.links.last_child == nullptr || parent.links.last_child->links.next_sibling == nullptr,
-      "the youngest child has no younger sibling");
-  PV2_ASSERT(parent.links.last_child == nullptr || parent.links.last_child->id < child.id,
+  PV2_ASSERT(siblings.last == nullptr || siblings.last->siblings.next == nullptr,
+             "the youngest child has no younger sibling");
+  PV2_ASSERT(siblings.last == nullptr || siblings.last->id < child.id,
              "children are linked in order of spawning");
-  // All older children were seen.
-  if (parent.links.unexamined == nullptr) parent.links.unexamined = &child;
-  child.links.prev_sibling = parent.links.last_child;
-  (parent.links.last_child != nullptr ? parent.links.last_child->links.next_sibling
-                                      : parent.links.first_child) = &child;
-  parent.links.last_child = &child;
+  if (siblings.unexamined == nullptr) siblings.unexamined = &child;  // all older ones were seen
+  child.siblings.prev = siblings.last;
+  (siblings.last != nullptr ? siblings.last->siblings.next : siblings.first) = &child;
+  siblings.last = &child;
 }
 
 /// Takes `child`, which has no children any more, out of the tree.
 inline void unlink_child(Execution& child) {
-  Execution& parent = *child.parent_execution();
-  if (parent.links.unexamined == &child) parent.links.unexamined = child.links.next_sibling;
-  PV2_ASSERT(child.links.first_child == nullptr,
-             "a member that leaves its tree has no children in it");
-  PV2_ASSERT(child.links.prev_sibling != nullptr || parent.links.first_child == &child,
+  Children& siblings = child.parent_execution()->children.edit();
+  const auto [next, prev] = child.siblings;
+  if (siblings.unexamined == &child) siblings.unexamined = next;
+  PV2_ASSERT(child.first_child() == nullptr, "a member that leaves its tree has no children in it");
+  PV2_ASSERT(prev != nullptr || siblings.first == &child,
              "a member that leaves its tree was linked");
-  PV2_ASSERT(
-      child.links.prev_sibling == nullptr || child.links.prev_sibling->links.next_sibling == &child,
-      "the older sibling of a child is linked to the child");
-  PV2_ASSERT(
-      child.links.next_sibling == nullptr || child.links.next_sibling->links.prev_sibling == &child,
-      "the younger sibling of a child is linked to the child");
-  PV2_ASSERT(child.links.next_sibling != nullptr || parent.links.last_child == &child,
+  PV2_ASSERT(prev == nullptr || prev->siblings.next == &child,
+             "the older sibling of a child is linked to the child");
+  PV2_ASSERT(next == nullptr || next->siblings.prev == &child,
+             "the younger sibling of a child is linked to the child");
+  PV2_ASSERT(next != nullptr || siblings.last == &child,
              "a child without a younger sibling is the youngest");
-  (child.links.prev_sibling != nullptr ? child.links.prev_sibling->links.next_sibling
-                                       : parent.links.first_child) = child.links.next_sibling;
-  (child.links.next_sibling != nullptr ? child.links.next_sibling->links.prev_sibling
-                                       : parent.links.last_child) = child.links.prev_sibling;
-  child.links.next_sibling = child.links.prev_sibling = nullptr;
+  (prev != nullptr ? prev->siblings.next : siblings.first) = next;
+  (next != nullptr ? next->siblings.prev : siblings.last) = prev;
+  child.siblings = {};
 }
 
 /// A place on a walk over a member and all its descendants, parents before their children, children
@@ -69,12 +62,12 @@ class TreeCursor {
   void move() noexcept {
     PV2_ASSERT(at_ != nullptr, "a walk that moves on is not over");
     Looks::one();
-    if (!from_below_ && at_->links.first_child != nullptr) {
-      at_ = at_->links.first_child;
+    if (!from_below_ && at_->first_child() != nullptr) {
+      at_ = at_->first_child();
     } else if (at_ == top_) {
       at_ = nullptr;
-    } else if (at_->links.next_sibling != nullptr) {
-      at_ = at_->links.next_sibling;
+    } else if (at_->siblings.next != nullptr) {
+      at_ = at_->siblings.next;
       from_below_ = false;
     } else {
       PV2_ASSERT(at_->parent != nullptr, "a walk comes back to where it began");
@@ -137,7 +130,7 @@ Execution* find_within(const std::unique_ptr<MembersById>& members, const Execut
 /// The next older sibling that the same step spawned; nullptr: there is none.
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
-  Execution* const older = child.links.prev_sibling;
+  Execution* const older = child.siblings.prev;
   PV2_ASSERT(older == nullptr || older->parent == child.parent, "siblings have one parent");
   return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
 }

@@ -122,17 +122,17 @@ bool is_busy(EngineCore& core, const Execution& member) {
 
 const Execution* busy_member(EngineCore& core, Execution& head) {
   if (!why_too_late(head).ok()) return &head;
-  PV2_ASSERT(head.domain.failing == &head, "a domain was stopped before an order ends it");
+  PV2_ASSERT(head.domain.failing() == &head, "a domain was stopped before an order ends it");
   core.flush();  // then every kQueued member is in a queue, or polled
-  if (head.domain.rollback) {
-    for (const Execution* const member : head.domain.rollback->begun()) {
+  if (head.domain.rare->rollback) {
+    for (const Execution* const member : head.domain.rare->rollback->begun()) {
       if (is_busy(core, *member)) return member;
     }
   }
   // The other members are idle, except those that a worker had already taken, which are counted.
   std::size_t at_work = 0;
   for_each_at_work(head, [&](const Execution& /*member*/) { ++at_work; });
-  return head.domain.in_flight_inside == at_work ? nullptr : &head;
+  return head.domain.rare->in_flight_inside == at_work ? nullptr : &head;
 }
 
 }  // namespace pv2

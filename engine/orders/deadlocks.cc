@@ -130,7 +130,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   last.state = ProcedureState::kFailed;
   last.attempt = 1;
   last.unsure = false;
-  last.holds_locks = member.holds_locks() && !member.locks.empty();
+  last.holds_locks = member.holds_locks() && !member.locks().empty();
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
   last.history =
       HistoryEntry{member.record.step, member.record.attempt, Outcome::Kind::kFail, last.updated};
@@ -175,7 +175,7 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   next.state = ProcedureState::kRunnable;
   next.stop_waiting();
   next.parked = true;
-  next.holds_locks = member.holds_locks() && !member.locks.empty();
+  next.holds_locks = member.holds_locks() && !member.locks().empty();
   next.error =
       bounded(Status(StatusCode::kDeadlock,
                      "it is in a deadlock with others that cannot be undone either, as the "

@@ -36,7 +36,7 @@ Order about_step(Order::Kind kind, Execution& member, Execution& head) {
 
 // The turn of the rollback at which `parked` is parked. nullptr: its record names none.
 const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
-  return head.domain.rollback ? head.domain.rollback->newest_of(parked) : nullptr;
+  return head.domain.rare->rollback ? head.domain.rare->rollback->newest_of(parked) : nullptr;
 }
 
 Status quarantined(const Execution& execution) {
@@ -57,7 +57,8 @@ Result<Order> plan_retry_of_undo(Execution& target, Execution& head) {
 
 Result<Order> plan_end_of_wait(Execution& target, Execution& head) {
   const bool waits_for_time = target.phase == Phase::kWaiting &&
-                              target.record.deadline.has_value() && target.unfinished_children == 0;
+                              target.record.deadline.has_value() &&
+                              target.children->unfinished == 0;
   if (waits_for_time) {
     if (Status late = why_too_late(target); !late.ok()) return late;
     return Order{.kind = Order::Kind::kEndWait,
@@ -180,7 +181,7 @@ Result<Order> plan_send_back(Execution& head) {
 Status why_it_goes_on(Execution& head) {
   const Execution* const given_up = first_given_up(head);
   if (given_up == nullptr) {
-    const bool commits = head.root->domain.beyond != 0 || head.root->domain.begun != 0;
+    const bool commits = head.root->domain.rare->beyond != 0 || head.root->domain.rare->begun != 0;
     return refused(fmt::format(
         "the tree of {} goes forward, and nobody in it has used up the attempts at a step; {}, or, "
         "if a part of it has failed, bypass that part by its own id",

@@ -85,7 +85,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   note_history(*commit, Outcome::Kind::kSkipped, order.step);
   member.turn.step = order.step;
   member.turn.leads = &member == order.head;
-  member.turn.ends_domain = member.turn.leads && domain.rollback->left() == 1;
+  member.turn.ends_domain = member.turn.leads && domain.rare->rollback->left() == 1;
   Transition& next = commit->next;
   next.parked = false;
   next.attempt = 1;
@@ -95,7 +95,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   const bool ends = !member.turn.leads || member.turn.ends_domain;
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
-  if (member.turn.ends_domain) next.error = domain.cause;
+  if (member.turn.ends_domain) next.error = domain.rare->cause;
   if (member.turn.ends_domain) next.bypassed = member.record.sent_back;
   if (member.turn.ends_domain) next.reported = !member.is_root();
   return commit;
@@ -151,8 +151,8 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, const Order& order)
 
 // Members whose undo has begun, and members with offloaded work, make no more records.
 void cut_off_members(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  if (head.domain.rollback) {
-    for (Execution* const member : head.domain.rollback->begun()) {
+  if (head.domain.rare->rollback) {
+    for (Execution* const member : head.domain.rare->rollback->begun()) {
       if (member->phase == Phase::kWaiting) member->phase.move_to(Phase::kIdle);
       core.abandon_waits(*member);
     }
@@ -165,7 +165,7 @@ Status bypassed(const Domain& domain, const AuditEntry& entry) {
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
-  if (!domain.cause.ok()) text += "; it had failed with " + domain.cause.to_string();
+  if (!domain.rare->cause.ok()) text += "; it had failed with " + domain.rare->cause.to_string();
   if (text.size() > limits::kErrorBytes) text.resize(limits::kErrorBytes);
   return Status(StatusCode::kAborted, std::move(text));
 }
@@ -173,9 +173,9 @@ Status bypassed(const Domain& domain, const AuditEntry& entry) {
 std::unique_ptr<StepCommit> end_domain(EngineCore& core, const Order& order,
                                        const AuditEntry& entry) PV2_REQUIRES(core.state_mutex) {
   Execution& head = *order.head;
-  PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
+  PV2_ASSERT(head.is_head() && head.domain.rare->work == nullptr,
              "a domain that an order ends has no work on its members");
-  PV2_ASSERT(head.domain.failing == &head, "a domain that an order ends was stopped");
+  PV2_ASSERT(head.domain.failing() == &head, "a domain that an order ends was stopped");
   cut_off_members(core, head);
   auto commit = unchanged(core, head);
   Transition& next = commit->next;

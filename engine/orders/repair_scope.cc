@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parked members are found in the lists that their roots keep (Domain::standing), so an order need
-// not search a large tree for them.
+// Parked members are found in the lists that their roots keep (RareOfDomain::standing), so an order
+// need not search a large tree for them.
 
 #include "orders/repair_scope.h"
 
@@ -20,7 +20,7 @@ namespace {
 // or whose domain is parked; or nullptr.
 template <class Test>
 Execution* first_standing(Execution& head, Test is_it) {
-  return find_within(head.root->domain.standing, head, [&](Execution& member) {
+  return find_within(head.root->domain.rare->standing, head, [&](Execution& member) {
     return is_it(member) && (&member == &head || !is_over(member));
   });
 }

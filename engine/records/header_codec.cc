@@ -48,9 +48,9 @@ enum : std::uint32_t { kClass = 1, kName = 2, kMode = 3 };
 }  // namespace lock_field
 
 void encode_nonce(RowWriter& row, const Execution& execution) {
-  row.varint(header_field::kNonceGroup, execution.nonce.group);
-  row.varint(header_field::kNonceValue, execution.nonce.value);
-  const Fingerprint& fingerprint = execution.fingerprint;
+  row.varint(header_field::kNonceGroup, execution.nonce().group);
+  row.varint(header_field::kNonceValue, execution.nonce().value);
+  const Fingerprint& fingerprint = execution.fingerprint();
   row.fixed64(header_field::kFingerprintHigh, fingerprint.high);
   row.fixed64(header_field::kFingerprintLow, fingerprint.low);
   if (fingerprint.form != Fingerprint::Form::kJoined) {
@@ -124,26 +124,33 @@ bool read_relatives(WireReader& reader, Execution& execution, HeaderFacts& facts
   }
 }
 
+bool read_nonce_use(WireReader& reader, NamedValues& named, NonceUse& use) {
+  switch (reader.number()) {
+    case header_field::kNonceGroup:
+      use.nonce.group = reader.varint();
+      return true;
+    case header_field::kNonceValue:
+      use.nonce.value = reader.varint();
+      return true;
+    case header_field::kFingerprintHigh:
+      use.fingerprint.high = reader.fixed64();
+      return true;
+    case header_field::kFingerprintLow:
+      use.fingerprint.low = reader.fixed64();
+      return true;
+    case header_field::kFingerprintForm:
+      named.read(reader, use.fingerprint.form);
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool read_submission(WireReader& reader, NamedValues& named, Execution& execution,
                      HeaderFacts& facts) {
   switch (reader.number()) {
     case header_field::kType:
       facts.type_name = reader.bytes();
-      return true;
-    case header_field::kNonceGroup:
-      execution.nonce.group = reader.varint();
-      return true;
-    case header_field::kNonceValue:
-      execution.nonce.value = reader.varint();
-      return true;
-    case header_field::kFingerprintHigh:
-      execution.fingerprint.high = reader.fixed64();
-      return true;
-    case header_field::kFingerprintLow:
-      execution.fingerprint.low = reader.fixed64();
-      return true;
-    case header_field::kFingerprintForm:
-      named.read(reader, execution.fingerprint.form);
       return true;
     case header_field::kSubmitted:
       execution.submitted = wall_time(reader.sint());
@@ -202,24 +209,28 @@ Status decode_engine_part(std::string_view bytes, Execution& execution, HeaderFa
                           StoredLocks& locks) {
   NamedValues named;
   WireReader reader(bytes);
+  NonceUse use;
+  use.fingerprint.form = Fingerprint::Form::kJoined;  // unless the header names another
   while (reader.next()) {
     if (read_relatives(reader, execution, facts)) continue;
+    if (read_nonce_use(reader, named, use)) continue;
     if (read_submission(reader, named, execution, facts)) continue;
     if (Status status = locks.read(reader, named); !status.ok()) return status;
   }
   if (!reader.ok()) return reader.status().with_context("header");
+  if (use.nonce) execution.nonce_use.edit() = use;
   return named.status("header");
 }
 
 }  // namespace
 
 std::size_t header_bytes_max(const Execution& execution) {
-  const bool has_locks = !execution.locks.empty();
+  const bool has_locks = !execution.locks().empty();
   std::size_t bytes = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax +
-                      (has_locks ? execution.locks.primary().name.size() : 0) +
+                      (has_locks ? execution.locks().primary().name.size() : 0) +
                       execution.name_of_type().size() + execution.owner.size() +
                       execution.arguments.size();
-  for (const LockRequest& request : execution.locks.requests()) {
+  for (const LockRequest& request : execution.locks().requests()) {
     bytes += 4 * RowWriter::kFieldMax + request.key.name.size();
   }
   return bytes;
@@ -229,27 +240,27 @@ void encode_header(const Execution& execution, std::string& out) {
   PV2_ASSERT(execution.id && execution.root != nullptr && execution.root->id,
              "a procedure that has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "a procedure that has a record has a type");
-  const bool has_locks = !execution.locks.empty();
+  const bool has_locks = !execution.locks().empty();
   RowWriter row(out, header_bytes_max(execution));
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
   if (execution.parent != nullptr) row.varint(header_field::kParent, execution.parent->id.value);
   row.varint(header_field::kRoot, execution.root->id.value);
-  if (execution.nonce) encode_nonce(row, execution);
+  if (execution.nonce()) encode_nonce(row, execution);
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
   if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
   if (execution.reports()) row.varint(header_field::kOnFailure, 1);
   if (execution.undo_order == UndoOrder::kConcurrent) row.varint(header_field::kUndoOrder, 1);
   if (has_locks) {
-    row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
+    row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks().scope()));
     row.varint(header_field::kPrimaryClass,
-               static_cast<std::uint64_t>(execution.locks.primary().cls));
+               static_cast<std::uint64_t>(execution.locks().primary().cls));
   }
   row.bytes(header_field::kType, execution.name_of_type());
   if (!execution.owner.empty()) row.bytes(header_field::kOwner, execution.owner);
-  if (has_locks) row.bytes(header_field::kPrimaryName, execution.locks.primary().name);
-  for (const LockRequest& request : execution.locks.requests()) encode_lock(row, request);
+  if (has_locks) row.bytes(header_field::kPrimaryName, execution.locks().primary().name);
+  for (const LockRequest& request : execution.locks().requests()) encode_lock(row, request);
   row.close_frame(frame);
   char* const arguments = row.open_frame();
   row.put_raw(execution.arguments);
@@ -259,7 +270,6 @@ void encode_header(const Execution& execution, std::string& out) {
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {
   const auto engine = split_row(row, execution.arguments, facts.user);
   if (!engine.ok()) return engine.status();
-  execution.fingerprint.form = Fingerprint::Form::kJoined;  // unless the header names another
   StoredLocks locks;
   Status status = decode_engine_part(*engine, execution, facts, locks);
   if (!status.ok()) return status;
@@ -267,7 +277,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
     return Status(StatusCode::kCorruption, "header names no procedure or no root");
   }
   if (facts.type_name.empty()) return Status(StatusCode::kCorruption, "header names no type");
-  locks.add_to(execution.locks);
+  if (!locks.requests.empty()) locks.add_to(execution.edit_locks());
   return Status();
 }
 

@@ -12,6 +12,7 @@ namespace pv2 {
 
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch) {
   const ProcedureType& type = *execution.type;
+  LockSet locks;
   Status status = guarded([&] { return "fields(), locks() or priority() of " + type.name; },
                           [&] {
                             scratch.clear();
@@ -20,10 +21,12 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
                             scratch.clear();
                             type.encode(object, FieldSelection::kState, scratch);
                             execution.record.image = scratch;
-                            execution.locks = object.locks();
+                            locks = object.locks();
                             execution.priority = object.priority();
                           });
-  return status.ok() ? check_locks(type.name, execution.locks) : status;
+  if (status.ok()) status = check_locks(type.name, locks);
+  if (status.ok() && !locks.empty()) execution.edit_locks() = std::move(locks);
+  return status;
 }
 
 Result<std::unique_ptr<Procedure>> decode_arguments(const ProcedureType& type,

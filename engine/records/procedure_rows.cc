@@ -32,7 +32,7 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
   const std::size_t image = last.new_image ? last.image.size() : execution.record.image.size();
   const KeptResult kept{.age = last.ended_age,
                         .id = execution.id,
-                        .nonce = execution.nonce,
+                        .nonce = execution.nonce(),
                         .bytes = kept_bytes(execution.arguments.size(), image, last.result.size(),
                                             execution.owner.size())};
   std::string row;

@@ -31,13 +31,13 @@ void count_for_its_parent(Execution& child) {
   Execution& above = *child.parent_execution();
   PV2_ASSERT(!is_over(above), "a member of a domain that is over has left, and is not linked");
   const bool ended = child.record.state == ProcedureState::kSuccess || child.record.reported;
-  if (!ended) ++above.unfinished_children;
+  if (!ended) ++above.children.edit().unfinished;
 }
 
 void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& loaded)
     PV2_REQUIRES(core.state_mutex) {
   if (is_over(execution)) execution.record.holds_locks = false;
-  if (!execution.record.holds_locks || execution.locks.empty()) return;
+  if (!execution.record.holds_locks || execution.locks().empty()) return;
   const Status status = core.scheduler.restore(execution);
   if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
 }
@@ -91,9 +91,9 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   adopt(execution);
   if (!execution.is_root()) return count_for_its_parent(execution);
   roots_.push_back(&execution);
-  if (execution.nonce) {
-    core.state.submissions.nonces.emplace(execution.nonce,
-                                          KnownNonce{execution.id, execution.fingerprint});
+  if (execution.nonce()) {
+    core.state.submissions.nonces.emplace(execution.nonce(),
+                                          KnownNonce{execution.id, execution.fingerprint()});
   }
 }
 
@@ -145,8 +145,7 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
   });
   StateLock lock(core);
   for (const auto& [nonce, entry] : found) {
-    lost[entry.id]->nonce = nonce;
-    lost[entry.id]->fingerprint = entry.fingerprint;
+    lost[entry.id]->nonce_use.edit() = {nonce, entry.fingerprint};
     core.state.submissions.nonces.emplace(nonce, entry);
   }
   return status;

@@ -52,8 +52,8 @@ bool is_taken_back(const LoadedProcedure& ended) {
 // that quarantines its tree. Admission refuses such a set, so a record that has one was not written
 // by this engine.
 Status cut_locks(Execution& execution) {
-  const LockSet all = std::exchange(execution.locks, LockSet());
-  LockSet& some = execution.locks.scope(all.scope());
+  const LockSet all = std::exchange(execution.edit_locks(), LockSet());
+  LockSet& some = execution.edit_locks().scope(all.scope());
   for (const LockRequest& request : all.requests()) {
     if (some.requests().size() == SchedulerEntry::kMaxLocks) break;
     some.key(request.key, request.mode);
@@ -117,7 +117,7 @@ Status RecordReader::cannot_read(ProcedureId id, Status why) {
   const LoadedProcedure& loaded = read_.procedures.back();
   record.type = loaded.header.type_name;
   if (loaded.header.root) record.root = loaded.header.root;
-  record.locks = loaded.execution->locks;
+  record.locks = loaded.execution->locks();
   read_.procedures.pop_back();
   return Status();
 }
@@ -212,7 +212,7 @@ Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) 
   if (loaded.header.user == PartStatus::kDamaged) {
     loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
   }
-  if (execution.locks.requests().size() > SchedulerEntry::kMaxLocks) {
+  if (execution.locks().requests().size() > SchedulerEntry::kMaxLocks) {
     loaded.problem = cut_locks(execution);
   }
   read_.procedures.push_back(std::move(loaded));
@@ -341,7 +341,7 @@ Status RecordReader::finish() {
     return Status();
   }
   read_.ended_roots.push_back(
-      {execution.id, execution.nonce, execution.record.ended_age, bytes_of_rows(execution)});
+      {execution.id, execution.nonce(), execution.record.ended_age, bytes_of_rows(execution)});
   if (execution.inbox) {
     for (const auto& message : execution.inbox->messages) {
       read_.orphans.push_back(inbox_key(execution.id, message->number));

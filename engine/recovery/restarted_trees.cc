@@ -41,7 +41,7 @@ void drop_late_signals(Execution& root, Effects& effects) {
 // that are not done waits for them.
 bool join_makes_sense(Execution& parent) {
   const bool waits = parent.record.state == ProcedureState::kWaiting;
-  return parent.unfinished_children == 0 || waits || is_over(parent) ||
+  return parent.children->unfinished == 0 || waits || is_over(parent) ||
          failing_domain(parent) != nullptr;
 }
 

@@ -29,7 +29,7 @@ void SpawnedChildren::spawn(const ProcedureType& type, std::unique_ptr<Procedure
 
 Status SpawnedChildren::adopt() {
   PV2_ASSERT(!spawned_.empty(), "a step that adopts children has spawned some");
-  const LockSet& locks = frame_.execution.locks;
+  const LockSet& locks = frame_.execution.locks();
   // Decided once, for all children and for the record: has_work() may change before the record is
   // made.
   covered_ = locks.empty() || locks.scope() == LockScope::kOperation || frame_.has_work();
@@ -105,7 +105,7 @@ void SpawnedChildren::insert_children() {
     // If the parent gives its locks back with this record, they cover no child: the children queue
     // for their own locks.
     child->record.holds_locks =
-        covered_ ? frame_.core.scheduler.admit(*child) : child->locks.empty();
+        covered_ ? frame_.core.scheduler.admit(*child) : child->locks().empty();
     first.begin(child->record, frame_.now);
     first.state = ProcedureState::kRunnable;
     insert_rows(*child, first, frame_.commit.batch);

@@ -67,7 +67,7 @@ std::vector<ChildOutcome> StepContext::children() const {
   const Execution* child = nullptr;
   for (bool first = true; first || child != nullptr; first = false) {
     StateLock lock(run_.frame_.core);  // other threads published the children
-    if (first) child = self.links.last_child;
+    if (first) child = self.children->last;
     for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,
                           .type = child->name_of_type(),

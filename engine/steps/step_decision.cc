@@ -241,7 +241,7 @@ void StepDecision::end_turns() {
   next.holds_locks = execution.turn.leads && !execution.turn.ends_domain;
   next.state = next.holds_locks ? ProcedureState::kFailed : ProcedureState::kRolledBack;
   if (!execution.turn.ends_domain) return;
-  next.error = execution.domain.cause;
+  next.error = execution.domain.rare->cause;
   next.bypassed = execution.record.sent_back;
   next.reported = !execution.is_root();
 }

@@ -34,7 +34,7 @@ void StepRecord::become(ProcedureState state) {
 // them; otherwise this record contains the grant for the next step. Locks of scope visit are kept
 // while the visit waits. A procedure with outstanding work keeps all its locks.
 bool StepRecord::gives_locks_back(ProcedureState state) const {
-  const LockScope scope = frame_.execution.locks.scope();
+  const LockScope scope = frame_.execution.locks().scope();
   if (state == ProcedureState::kWaiting) return !effects_.children.are_covered();
   if (scope == LockScope::kOperation || state == ProcedureState::kFailed || frame_.has_work()) {
     return false;
@@ -92,7 +92,7 @@ void StepRecord::park(Status error) {
   next.undo = UndoChange::kPush;  // the turn is not over
   next.deadline.reset();
   next.ends_waits = true;
-  next.holds_locks = frame_.execution.locks.scope() != LockScope::kVisit || frame_.has_work();
+  next.holds_locks = frame_.execution.locks().scope() != LockScope::kVisit || frame_.has_work();
   const std::string name = frame_.name();
   next.error = bounded(
       error.ok() ? Status(StatusCode::kInternal, fmt::format("the undoing of step {} failed", name))
@@ -111,7 +111,7 @@ void StepRecord::give_up(const std::string& after) {
   Transition& next = frame_.commit.next;
   become(ProcedureState::kRunnable);
   next.parked = true;
-  next.holds_locks = frame_.execution.locks.scope() != LockScope::kVisit || frame_.has_work();
+  next.holds_locks = frame_.execution.locks().scope() != LockScope::kVisit || frame_.has_work();
   next.deadline.reset();
   next.error = bounded(next.error.with_context(after));
   release_object();

@@ -72,7 +72,7 @@ Fate fate_of(Execution& execution, bool halted) {
   if (execution.phase == Phase::kDropping) return Fate::kLeaves;
   PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
   if (halted) return Fate::kStays;
-  const bool failed = failing_domain(execution) != nullptr || tree.failing != nullptr;
+  const bool failed = failing_domain(execution) != nullptr || tree.failing() != nullptr;
   if (failed && execution.turn.step == 0) return Fate::kStopped;
   if (makes_way_for_order(execution)) return Fate::kMakesWay;
   if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;

@@ -97,7 +97,7 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     PV2_ASSERT(execution->phase == Phase::kInserting, "a durable procedure is not withdrawn");
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
-    if (execution->nonce) core_.state.submissions.nonces.erase(execution->nonce);
+    if (execution->nonce()) core_.state.submissions.nonces.erase(execution->nonce());
     answer_waiters(
         core_, *execution,
         Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
@@ -326,7 +326,6 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   }
   Execution& execution = *candidate.execution;
   execution.id = *id;
-  execution.fingerprint = candidate.fingerprints.exact;
   if (!execution.record.deadline) execution.object = std::move(candidate.procedure);
   std::unique_ptr<InsertCommit> commit = core_.state.spares.inserts.take();
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
@@ -336,15 +335,15 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
     // Without records nobody can ask for the result after the end, so it is not even kept.
     execution.is_given_away = !core_.keeps_records;
     if (core_.keeps_records) {
-      submitter.taker = results_.forgetting(std::move(submitter.taker), execution.nonce);
+      submitter.taker = results_.forgetting(std::move(submitter.taker), execution.nonce());
     }
   }
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);
-  if (execution.nonce) {
+  if (execution.nonce()) {
     core_.state.submissions.nonces.insert_or_assign(
-        execution.nonce, KnownNonce{execution.id, execution.fingerprint});
+        execution.nonce(), KnownNonce{execution.id, execution.fingerprint()});
   }
   return commit;
 }
@@ -374,7 +373,7 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, boo
     first.state = ProcedureState::kWaitingTimeout;
     first.deadline = record.deadline;
     first.patience = record.patience;
-    commit.holds_locks = first.holds_locks = execution.locks.empty();
+    commit.holds_locks = first.holds_locks = execution.locks().empty();
   } else {
     first.state = ProcedureState::kRunnable;
     commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
@@ -383,9 +382,9 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, boo
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);
-  if (execution.nonce) {
-    batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
-      encode_nonce_record({execution.id, execution.fingerprint}, out);
+  if (execution.nonce()) {
+    batch.insert_with(Space::kNonce, nonce_key(execution.nonce()), [&](std::string& out) {
+      encode_nonce_record({execution.id, execution.fingerprint()}, out);
     });
   }
 }

@@ -42,8 +42,8 @@ Status check_may_be_root(const ProcedureType& type) {
 std::size_t size_of(const Execution& execution) {
   std::size_t bytes = execution.arguments.size() + execution.record.image.size() +
                       execution.owner.size() + execution.name_of_type().size() +
-                      execution.locks.primary().name.size();
-  for (const LockRequest& request : execution.locks.requests()) {
+                      execution.locks().primary().name.size();
+  for (const LockRequest& request : execution.locks().requests()) {
     bytes += request.key.name.size() + 32;  // its class, its mode and their framing
   }
   return bytes;
@@ -119,7 +119,6 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   if (!checked.ok()) return checked;
   execution.belong_to(nullptr);
   execution.owner = options.owner;
-  execution.nonce = options.nonce;
   execution.record.step = execution.type->steps.front().number;
   execution.submitted = core.clock.wall_now();
   candidate.expires_at = options.expires_at;
@@ -136,7 +135,10 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   core.count_for_its_type(execution);
   checked = check_size(core, execution);
   if (!checked.ok()) return checked;
-  if (options.nonce) candidate.fingerprints = fingerprints_of(execution, scratch);
+  if (options.nonce) {
+    candidate.fingerprints = fingerprints_of(execution, scratch);
+    execution.nonce_use.edit() = {options.nonce, candidate.fingerprints.exact};
+  }
   candidate.procedure = std::move(procedure);
   return candidate;
 }

@@ -23,7 +23,7 @@ struct Candidate {
   std::optional<WallTime> expires_at;    ///< The caller does not send the nonce after this time.
   WallTime now{};  ///< Compared with `expires_at`: at least the time of submission.
 
-  [[nodiscard]] const Nonce& nonce() const noexcept { return execution->nonce; }
+  [[nodiscard]] const Nonce& nonce() const noexcept { return execution->nonce(); }
 };
 
 /// Encodes `procedure` and asks it for its locks and its priority. kInvalidArgument: the type is

@@ -52,13 +52,13 @@ void tell_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);
   if (root.is_given_away) {
-    if (root.nonce) core.state.submissions.nonces.erase(root.nonce);
+    if (root.nonce()) core.state.submissions.nonces.erase(root.nonce());
     return;
   }
   PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "the end of a root is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.submissions.completed.add(Completed{.result = std::move(result),
-                                                 .nonce = root.nonce,
+                                                 .nonce = root.nonce(),
                                                  .audited = root.audited,
                                                  .in_place = !root.record.in_results,
                                                  .ended_age = root.record.ended_age,

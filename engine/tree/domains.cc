@@ -16,7 +16,7 @@
 
 namespace pv2 {
 Execution* failing_domain(Execution& member) {
-  Execution* const failing = member.own_head().domain.failing;
+  Execution* const failing = member.own_head().domain.failing();
   PV2_ASSERT(failing == nullptr || failing->domain.state != DomainState::kForward,
              "a failing domain does not go forward");
   return failing;
@@ -24,24 +24,24 @@ Execution* failing_domain(Execution& member) {
 
 bool is_in_flight(Execution& head) {
   const Domain& domain = head.domain;
-  if (domain.work != nullptr) return true;
-  return (domain.failing == &head ? domain.in_flight_inside : domain.in_flight) != 0;
+  if (domain.rare->work != nullptr) return true;
+  return (domain.failing() == &head ? domain.rare->in_flight_inside : domain.in_flight) != 0;
 }
 
 bool failed_before(Execution& member, CommitSequence sequence) {
-  return member.own_head().domain.first_failure < sequence;
+  return member.own_head().domain.rare->first_failure < sequence;
 }
 
 bool is_parked(Execution& member) {
   const Domain& own = member.own_head().domain;
   return member.record.parked || own.is_parked() ||
-         (own.failing != nullptr && own.failing->domain.is_parked());
+         (own.failing() != nullptr && own.failing()->domain.is_parked());
 }
 
 bool stands_still(Execution& member) {
   const Execution* const failed = failing_domain(member);
-  const bool has_turn =
-      failed != nullptr && failed->domain.rollback && failed->domain.rollback->has_begun(member);
+  const bool has_turn = failed != nullptr && failed->domain.rare->rollback &&
+                        failed->domain.rare->rollback->has_begun(member);
   return is_parked(member) && (member.record.parked || !has_turn);
 }
 
@@ -81,12 +81,13 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
 }
 
 void note_parked(Execution& member) {
-  auto& standing = member.root->domain.standing;
+  OnDemand<RareOfDomain>& rare = member.root->domain.rare;
   if (member.record.parked || member.domain.is_parked()) {
+    auto& standing = rare.edit().standing;
     if (!standing) standing = std::make_unique<MembersById>();
     standing->emplace(member.id, &member);
-  } else if (standing) {
-    standing->erase(member.id);
+  } else if (rare->standing) {
+    rare->standing->erase(member.id);
   }
 }
 
@@ -96,7 +97,7 @@ namespace {
 // that it can be neither finished nor undone if its domain fails; or nullptr.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.record.sent_back || head.root->domain.beyond == 0) return nullptr;
+  if (head.record.sent_back || head.root->domain.rare->beyond == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
     if (stands_beyond_return(member)) found = &member;
   }
@@ -107,7 +108,7 @@ const Execution* beyond_return(Execution& head) {
 
 bool can_be_undone(Execution& head) {
   if (beyond_return(head) != nullptr) return false;
-  if (head.root->domain.begun == 0) return true;
+  if (head.root->domain.rare->begun == 0) return true;
   for (const Execution& member : Subtree(head)) {
     if (member.no_return_mark == NoReturn::kBegun) return false;
   }
@@ -115,17 +116,17 @@ bool can_be_undone(Execution& head) {
 }
 
 void count_no_return(Execution& member, NoReturn now) {
-  Domain& domain = member.root->domain;
   const NoReturn before = std::exchange(member.no_return_mark, now);
   if (before == now) return;
-  PV2_ASSERT(before != NoReturn::kBeyond || domain.beyond != 0,
+  RareOfDomain& counts = member.root->domain.rare.edit();
+  PV2_ASSERT(before != NoReturn::kBeyond || counts.beyond != 0,
              "a member past its point of no return is counted");
-  PV2_ASSERT(before != NoReturn::kBegun || domain.begun != 0,
+  PV2_ASSERT(before != NoReturn::kBegun || counts.begun != 0,
              "a member that has begun to pass it is counted");
-  if (before == NoReturn::kBeyond) --domain.beyond;
-  if (before == NoReturn::kBegun) --domain.begun;
-  if (now == NoReturn::kBeyond) ++domain.beyond;
-  if (now == NoReturn::kBegun) ++domain.begun;
+  if (before == NoReturn::kBeyond) --counts.beyond;
+  if (before == NoReturn::kBegun) --counts.begun;
+  if (now == NoReturn::kBeyond) ++counts.beyond;
+  if (now == NoReturn::kBegun) ++counts.begun;
 }
 
 NoReturn no_return_now(Execution& member) {
@@ -149,14 +150,22 @@ void find_failed_domains(Execution& top) {
 
 void note_failing(Execution& top) {
   Execution* const outer = top.is_root() ? nullptr : top.outer_domain();
-  PV2_ASSERT(outer == nullptr || outer->domain.failing == nullptr, "no wider domain has failed");
+  PV2_ASSERT(outer == nullptr || outer->domain.failing() == nullptr, "no wider domain has failed");
   for (Execution& member : Subtree(top)) {
     if (!member.is_head()) continue;
     Domain& domain = member.domain;
-    Execution* const around = &member == &top ? nullptr : member.outer_domain()->domain.failing;
-    domain.failing = around != nullptr ? around : domain.is_stopped() ? &member : nullptr;
-    domain.in_flight_inside = 0;
-    if (domain.failing != nullptr) domain.failing->domain.in_flight_inside += domain.in_flight;
+    Execution* const around = &member == &top ? nullptr : member.outer_domain()->domain.failing();
+    Execution* const failing = around != nullptr ? around : domain.is_stopped() ? &member : nullptr;
+    if (failing == nullptr && !domain.rare.is_made()) continue;
+    domain.rare.edit().failing = failing;
+    domain.rare.edit().in_flight_inside = 0;
+    if (failing != nullptr) failing->domain.rare.edit().in_flight_inside += domain.in_flight;
+  }
+}
+
+void retire_plan(Domain& domain, Effects& effects) {
+  if (domain.rare->rollback) {
+    effects.retired_plans.push_back(std::move(domain.rare.edit().rollback));
   }
 }
 
@@ -167,26 +176,40 @@ bool domain_has_failed(Execution& head) {
   return false;
 }
 
+namespace {
+
+// The domains within a failed one learn of the failure.
+void spread_failures(Execution& root) {
+  for (Execution& member : Subtree(root)) {
+    if (!member.is_head()) continue;
+    RareOfDomain& rare = member.domain.rare.edit();
+    if (!member.domain.is_stopped()) rare.first_failure = CommitSequence{UINT64_MAX};
+    rare.stopped_since = std::min(rare.first_failure, root.domain.rare->first_failure);
+    if (member.is_root()) continue;
+    rare.first_failure =
+        std::min(rare.first_failure, member.outer_domain()->domain.rare->first_failure);
+  }
+}
+
+}  // namespace
+
 void find_failures(Execution& root) {
   find_failed_domains(root);
+  bool found = false;
+  const auto note = [&](Execution& member, CommitSequence sequence) {
+    CommitSequence& first = member.own_head().domain.rare.edit().first_failure;
+    first = std::min(first, sequence);
+    found = true;
+  };
   for (Execution& member : Subtree(root)) {
-    Domain& domain = member.own_head().domain;
     const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
-    if (abort != nullptr) domain.first_failure = std::min(domain.first_failure, abort->sequence);
+    if (abort != nullptr) note(member, abort->sequence);
     const bool failed = member.record.state == ProcedureState::kFailed ||
                         member.record.state == ProcedureState::kRolledBack;
     if (!failed || !member.record.failure || member.record.failure->error.ok()) continue;
-    domain.first_failure = std::min(domain.first_failure, member.record.failure->sequence);
+    note(member, member.record.failure->sequence);
   }
-  for (Execution& member : Subtree(root)) {
-    if (!member.is_head()) continue;
-    Domain& domain = member.domain;
-    if (!domain.is_stopped()) domain.first_failure = CommitSequence{UINT64_MAX};
-    domain.stopped_since = std::min(domain.first_failure, root.domain.first_failure);
-    if (member.is_root()) continue;
-    domain.first_failure =
-        std::min(domain.first_failure, member.outer_domain()->domain.first_failure);
-  }
+  if (found) spread_failures(root);
   note_failing(root);
 }
 

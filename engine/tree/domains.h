@@ -60,7 +60,7 @@ void note_parked(Execution& member);
 /// such a member.
 [[nodiscard]] bool can_be_undone(Execution& head);
 
-/// Marks `member` with `now`, and adapts the counts of its root (Domain::beyond and begun).
+/// Marks `member` with `now`, and adapts the counts of its root (RareOfDomain::beyond and begun).
 void count_no_return(Execution& member, NoReturn now);
 
 /// The mark that `member` should have now, if it has a point of no return.
@@ -74,10 +74,13 @@ void note_no_return(Execution& member);
 /// one of its own members says that it has failed. Walks the tree.
 void find_failed_domains(Execution& top);
 
-/// Sets Domain::failing and in_flight_inside in each head under `top`, that of `top` included, from
-/// the states of the domains; outer domains come first. No domain around `top` is stopped. Walks
-/// the tree.
+/// Sets RareOfDomain::failing and in_flight_inside in each head under `top`, that of `top`
+/// included, from the states of the domains; outer domains come first. No domain around `top` is
+/// stopped. Walks the tree.
 void note_failing(Execution& top);
+
+/// The plan of the domain's rollback, if it has one, is destroyed after the mutex was released.
+void retire_plan(Domain& domain, Effects& effects);
 
 /// Whether a record of the domain of `head`, not of a domain within it, says that it has failed.
 /// Walks the tree.

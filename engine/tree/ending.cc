@@ -45,7 +45,7 @@ void note_end(Execution& head) {
 // Begins the work by which the members of a domain that is over leave.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
-  const bool has_rows = head.links.first_child != nullptr || (head.is_root() && has_messages(head));
+  const bool has_rows = head.first_child() != nullptr || (head.is_root() && has_messages(head));
   // Rows of members that left early, some perhaps from below `head`: they are deleted first.
   const auto dropped = core.state.garbage.dropped.find(head.root->id);
   if (dropped != core.state.garbage.dropped.end()) {
@@ -65,9 +65,9 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(member), "a member that leaves has no work outstanding");
-  PV2_ASSERT(member.links.first_child == nullptr, "a member that leaves has no children left");
+  PV2_ASSERT(member.first_child() == nullptr, "a member that leaves has no children left");
   PV2_ASSERT(member.phase != Phase::kInFlight, "a member that leaves has no record on the way");
-  PV2_ASSERT(member.domain.work == nullptr,
+  PV2_ASSERT(member.domain.rare->work == nullptr,
              "there is no work on the domain of a member that leaves");
   PV2_ASSERT(member.waiters.empty(), "a member that leaves has no waiters");
   Looks::one();
@@ -76,8 +76,8 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
   count_no_return(member, NoReturn::kNone);
-  if (member.root->domain.standing) member.root->domain.standing->erase(member.id);
-  if (member.record.interrupted) --member.root->domain.heads_that_say_it;
+  if (member.root->domain.rare->standing) member.root->domain.rare->standing->erase(member.id);
+  if (member.record.interrupted) --member.root->domain.rare.edit().heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -89,7 +89,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     if (walk->at() == &member) walk->move();
   }
   if (!member.is_root()) unlink_child(member);
-  if (member.domain.rollback) effects.retired_plans.push_back(std::move(member.domain.rollback));
+  retire_plan(member.domain, effects);
   effects.retired.emplace_back(&member);
 }
 
@@ -104,7 +104,8 @@ void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCo
     member.record.move_to(ProcedureState::kRolledBack,
                           head.record.bypassed ? MovedBy::kBypass : MovedBy::kStep);
   }
-  if (ended_with_it) core.state.news.add(ProcedureNews::Kind::kFinished, member, head.domain.cause);
+  if (ended_with_it)
+    core.state.news.add(ProcedureNews::Kind::kFinished, member, head.domain.rare->cause);
   if (&member == &root) {
     core.state.news.add(ProcedureNews::Kind::kFinished, root,
                         root.record.failure ? root.record.failure->error : Status());
@@ -114,7 +115,7 @@ void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCo
 
 // Whether nothing is left of a tree but its root, so that no work is needed for its end.
 bool is_alone(const EngineCore& core, const Execution& root) PV2_REQUIRES(core.state_mutex) {
-  return root.links.first_child == nullptr && root.domain.works == nullptr && !has_messages(root) &&
+  return root.first_child() == nullptr && root.domain.works() == nullptr && !has_messages(root) &&
          !core.state.garbage.dropped.contains(root.id);
 }
 
@@ -123,7 +124,7 @@ bool is_alone(const EngineCore& core, const Execution& root) PV2_REQUIRES(core.s
 void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
-  PV2_ASSERT(head.links.first_child == nullptr,
+  PV2_ASSERT(head.first_child() == nullptr,
              "all members below a head leave before its end is reported");
   PV2_ASSERT(head.record.failure != nullptr, "the record of a reported failure says why");
   PV2_ASSERT(domain.in_flight == 0, "no member of a domain that is over is in flight");
@@ -134,14 +135,15 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
              "a domain whose failure is reported is undone");
   head.record.parked = false;
   note_parked(head);
-  core.state.news.add(ProcedureNews::Kind::kFinished, head, domain.cause);
-  const bool in_wider = domain.failing != nullptr && domain.failing != &head;
+  core.state.news.add(ProcedureNews::Kind::kFinished, head, domain.rare->cause);
+  RareOfDomain& rare = domain.rare.edit();
+  const bool in_wider = rare.failing != nullptr && rare.failing != &head;
   domain.deadlock_victim = false;
   domain.ending = EndingOrder::kNone;
-  domain.parked_undos = 0;
-  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
-  if (!in_wider) domain.failing = nullptr;
-  if (!in_wider) domain.in_flight_inside = 0;
+  rare.parked_undos = 0;
+  retire_plan(domain, effects);
+  if (!in_wider) rare.failing = nullptr;
+  if (!in_wider) rare.in_flight_inside = 0;
   core.flush();
   effects.log(LogLevel::kInfo, name_of(head) + " failed and is undone; its parent is told: " +
                                    head.record.failure->error.to_string());
@@ -169,12 +171,12 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
 
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
   Execution& head = work.head;
-  while (work.at != &head || head.links.first_child != nullptr) {
+  while (work.at != &head || head.first_child() != nullptr) {
     if (!core.looks.have_room()) return;
     Execution& member = *work.at;
-    if (member.links.first_child != nullptr) {
+    if (member.first_child() != nullptr) {
       Looks::one();
-      work.at = member.links.first_child;
+      work.at = member.first_child();
     } else {
       work.at = member.parent_execution();
       leave(core, head, member, work.garbage.get(), effects);
@@ -198,12 +200,12 @@ bool is_spent(const Execution& member) {
 }
 
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.work == nullptr,
+  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.rare->work == nullptr,
              "a member that leaves early is spent, idle and has no work on its domain");
   // Only the first work of a tree has begun; the cursors of the others are at their heads, which do
   // not leave while they have a work. A function that takes a work off drops no child before the
   // tree has a next work, or none.
-  if (const TreeWorks* const works = child.root->domain.works) {
+  if (const TreeWorks* const works = child.root->domain.works()) {
     PV2_ASSERT(!works->queue.empty(), "the works of a tree are not empty");
     TreeCursor& cursor = works->queue.front()->cursor;
     if (cursor.at() == &child) cursor.move();
@@ -229,20 +231,20 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
 void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
-  while (Execution* const child = parent.links.unexamined) {
+  while (Execution* const child = parent.children->unexamined) {
     if (most == 0) return;
     --most;
     Looks::one();
-    const bool is_of_last_spawn = child->spawned_at == parent.links.last_child->spawned_at;
+    const bool is_of_last_spawn = child->spawned_at == parent.children->last->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
-    if (child->domain.work != nullptr) return;  // its descendants are leaving already
-    if (spent && child->links.unexamined != nullptr) {
+    if (child->domain.rare->work != nullptr) return;  // its descendants are leaving already
+    if (spent && child->children->unexamined != nullptr) {
       drop_ended(core, *child, most, effects);
-      if (child->links.unexamined != nullptr) return;  // the parent's next record goes on here
+      if (child->children->unexamined != nullptr) return;  // the parent's next record goes on here
     }
-    parent.links.unexamined = child->links.next_sibling;
-    if (spent && child->links.first_child == nullptr) drop(core, *child, effects);
+    parent.children.edit().unexamined = child->siblings.next;
+    if (spent && child->first_child() == nullptr) drop(core, *child, effects);
   }
 }
 
@@ -259,9 +261,9 @@ void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
   for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
     const Execution* before = nullptr;
     do {
-      before = (*at)->links.unexamined;
+      before = (*at)->children->unexamined;
       drop_ended_children(core, **at, effects);
-    } while ((*at)->links.unexamined != before && (*at)->links.unexamined != nullptr);
+    } while ((*at)->children->unexamined != before && (*at)->children->unexamined != nullptr);
   }
 }
 

@@ -25,24 +25,25 @@ void stop_domain(EngineCore& core, Execution& head, DomainState why)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
   PV2_ASSERT(head.is_head(), "a domain is stopped at its head");
-  PV2_ASSERT(domain.failing == nullptr, "no wider domain has failed");
-  PV2_ASSERT(domain.in_flight_inside == 0,
+  PV2_ASSERT(domain.failing() == nullptr, "no wider domain has failed");
+  PV2_ASSERT(domain.rare->in_flight_inside == 0,
              "a domain that goes forward counts only its own members");
   move_to(head, why);
-  domain.failing = &head;
-  domain.in_flight_inside = domain.in_flight;
+  RareOfDomain& rare = domain.rare.edit();
+  rare.failing = &head;
+  rare.in_flight_inside = domain.in_flight;
   // Workers give runs back if other members may be in flight. The member that failed is counted
   // until its record has been dealt with; members of the domains within are not counted yet. In a
   // large tree stopped() recalls them only some sections later.
-  if (domain.in_flight > 1 || head.links.first_child != nullptr) core.recall_runs();
+  if (domain.in_flight > 1 || head.first_child() != nullptr) core.recall_runs();
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 
 // A domain that was stopped for an order has changed: it has failed after all, a domain within it
 // has failed or goes forward again, or it is quarantined. Visits each member again, so that
-// Domain::begun is right.
+// RareOfDomain::begun is right.
 void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  TreeWork* const work = head.domain.work;
+  TreeWork* const work = head.domain.rare->work;
   if (work == nullptr) {
     begin_work(core, head, TreeWork::Kind::kStop);
   } else {
@@ -74,7 +75,7 @@ void repaired_too_late(EngineCore& core, Execution& member) {
   if (&own == failing_domain(own) || domain_has_failed(own)) return;
   move_to(own, DomainState::kForward);
   own.domain.deadlock_victim = false;
-  own.domain.cause = Status();
+  own.domain.rare.edit().cause = Status();
   find_failed_domains(own);  // planning its rollback had set the domains within to kForward
   stop_again(core, *failing_domain(own));
 }
@@ -87,8 +88,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
     move_to(root, DomainState::kFailed);
     stop_again(core, root);
   }
-  if (domain.in_flight_inside != 0) core.recall_runs();
-  const bool stands = domain.in_flight_inside == 0 && domain.work == nullptr;
+  if (domain.rare->in_flight_inside != 0) core.recall_runs();
+  const bool stands = domain.rare->in_flight_inside == 0 && domain.rare->work == nullptr;
   if (stands && domain.state == DomainState::kFailed) begin_rollback(core, root, effects);
 }
 
@@ -126,11 +127,11 @@ Status why_not_abortable(Execution& root) {
   if (root.domain.is_stopped() && root.domain.state != DomainState::kStopped) {
     return refused("it has failed already and is being undone");
   }
-  const bool is_beyond = root.domain.beyond != 0 && !root.record.sent_back;
+  const bool is_beyond = root.domain.rare->beyond != 0 && !root.record.sent_back;
   // The counts may be too high for a moment: members of a failing domain count until the work that
   // stops them has visited them, and members of a domain that an operator has ended until they have
   // left.
-  if ((is_beyond || root.domain.begun != 0) && root.domain.works != nullptr) {
+  if ((is_beyond || root.domain.rare->begun != 0) && root.domain.works() != nullptr) {
     return Status(StatusCode::kUnavailable,
                   name + " cannot be aborted while a part of its tree ends or fails; try again");
   }
@@ -140,7 +141,7 @@ Status why_not_abortable(Execution& root) {
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"
                                      : name_of(beyond->id) + " has passed its point of no return");
   }
-  if (root.domain.begun != 0) {
+  if (root.domain.rare->begun != 0) {
     const Execution* const begun = find_few(
         root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBegun; });
     return refused(begun == nullptr
@@ -160,11 +161,11 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
     stop_domain(core, root, DomainState::kQuarantined);
   } else if (domain.state == DomainState::kStopped) {
     stop_again(core, root);
-  } else if (domain.work == nullptr) {  // members that are being undone stop too
+  } else if (domain.rare->work == nullptr) {  // members that are being undone stop too
     begin_work(core, root, TreeWork::Kind::kStop);
   }
   move_to(root, DomainState::kQuarantined);
-  domain.cause = reason;
+  domain.rare.edit().cause = reason;
   core.state.news.add(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError,
               name_of(root) + " is quarantined with its locks: " + reason.to_string());
@@ -206,14 +207,14 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
 // Stops `member`, and if it is a head notes in it that the domain of `head` is the widest stopped
 // one around it.
 void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
-  if (member.is_head() && member.domain.failing != &head) {
+  if (member.is_head() && member.domain.failing() != &head) {
     // `before` still counts the members of domains within it that this work has not visited yet.
-    if (Execution* const before = std::exchange(member.domain.failing, &head)) {
-      PV2_ASSERT(before->domain.in_flight_inside >= member.domain.in_flight,
+    if (Execution* const before = std::exchange(member.domain.rare.edit().failing, &head)) {
+      PV2_ASSERT(before->domain.rare->in_flight_inside >= member.domain.in_flight,
                  "a failed domain counts all members in flight within it");
-      before->domain.in_flight_inside -= member.domain.in_flight;
+      before->domain.rare.edit().in_flight_inside -= member.domain.in_flight;
     }
-    head.domain.in_flight_inside += member.domain.in_flight;
+    head.domain.rare.edit().in_flight_inside += member.domain.in_flight;
   }
   PV2_ASSERT(failing_domain(member) == &head, "a stopped member is in the domain that stopped it");
   stop_member(core, member);
@@ -224,8 +225,8 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const Domain& domain = head.domain;
   let_order_look(core, head);
-  if (domain.in_flight_inside != 0) core.recall_runs();
-  if (head.is_quarantined() || domain.in_flight_inside != 0) return;
+  if (domain.rare->in_flight_inside != 0) core.recall_runs();
+  if (head.is_quarantined() || domain.rare->in_flight_inside != 0) return;
   if (domain.state == DomainState::kFailed) begin_rollback(core, head, effects);
 }
 

@@ -13,10 +13,11 @@
 namespace pv2 {
 void enter_flight(Execution& member) {
   Domain& own = member.own_head().domain;
-  PV2_ASSERT(!own.is_over() || own.work == nullptr,
+  PV2_ASSERT(!own.is_over() || own.rare->work == nullptr,
              "no member of a domain that is over takes flight");
   ++own.in_flight;
-  if (own.failing != nullptr) ++own.failing->domain.in_flight_inside;
+  Execution* const failed = own.failing();
+  if (failed != nullptr) ++failed->domain.rare.edit().in_flight_inside;
   note_no_return(member);
 }
 
@@ -25,15 +26,15 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   PV2_ASSERT(own.in_flight > 0, "a member that leaves flight was counted");
   --own.in_flight;
   note_no_return(member);
-  Execution* const failed = own.failing;
+  Execution* const failed = own.failing();
   if (failed == nullptr) return;
   let_order_look(core, *failed);
-  PV2_ASSERT(failed->domain.in_flight_inside > 0,
+  PV2_ASSERT(failed->domain.rare->in_flight_inside > 0,
              "a failed domain counts all members in flight within it");
-  if (--failed->domain.in_flight_inside > 0) return;
-  if (failed->domain.work != nullptr) return;    // that work begins the rollback or its turns
-  if (failed->domain.failing != failed) return;  // a work on a wider domain does
-  if (failed->domain.rollback) {
+  if (--failed->domain.rare.edit().in_flight_inside > 0) return;
+  if (failed->domain.rare->work != nullptr) return;  // that work begins the rollback or its turns
+  if (failed->domain.failing() != failed) return;    // a work on a wider domain does
+  if (failed->domain.rare->rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->domain.is_parked()) {
     begin_rollback(core, *failed, effects);
@@ -43,7 +44,7 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
   // The work that stops the tree may not have visited this domain yet.
-  if (failed == nullptr) return member.root->domain.failing == nullptr;
+  if (failed == nullptr) return member.root->domain.failing() == nullptr;
   if (failed->domain.makes_way()) return false;
   return failed->domain.is_undone() && !failed->is_quarantined() && member.turn.step != 0;
 }
@@ -53,7 +54,7 @@ void put_turn_back(EngineCore& core, Execution& member) {
   let_order_look(core, *failing_domain(member));
   member.turn.step = 0;
   Domain& domain = failing_domain(member)->domain;
-  if (domain.rollback) domain.rollback->put_back(member);
+  if (domain.rare->rollback) domain.rare->rollback->put_back(member);
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {

@@ -60,7 +60,7 @@ void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& 
   const std::unique_ptr<InsertCommit> owned(this);
   execution->phase.move_to(Phase::kIdle);
   execution->inserting = nullptr;
-  if (execution->nonce) core.state.submissions.nonces.erase(execution->nonce);
+  if (execution->nonce()) core.state.submissions.nonces.erase(execution->nonce());
   for (Submitter& submitter : submitters) refuse(submitter, why.unknown, effects);
 }
 

@@ -46,7 +46,7 @@ bool may_not_return(const Execution& member) {
 
 std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
-  if (member.root->domain.heads_that_say_it == 0) return said;
+  if (member.root->domain.rare->heads_that_say_it == 0) return said;
   for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
     const InterruptedMembers* const interrupted = head->record.interrupted.get();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
@@ -60,14 +60,14 @@ bool is_known_not_begun(Execution& member) { return !recorded_interruption(membe
 // last record does not say so, an attempt at the step may still have given them back, to wait or to
 // back off; the history tells.
 bool may_have_begun(const Execution& execution, bool held_locks) {
-  if (held_locks || execution.locks.empty()) return true;
+  if (held_locks || execution.locks().empty()) return true;
   return has_tried(execution);
 }
 
 std::uint32_t step_that_may_have_begun(Execution& member) {
   if (member.record.state == ProcedureState::kFailed) {
     const Execution* const failed = failing_domain(member);
-    const bool planned = failed != nullptr && failed->domain.rollback != nullptr;
+    const bool planned = failed != nullptr && failed->domain.rare->rollback != nullptr;
     return planned && member.turn.left > member.record.undo.size() ? member.record.step : 0;
   }
   if (!stands_at_undoable_step(member)) return 0;
@@ -122,7 +122,7 @@ bool has_failed_itself(const Execution& member) {
 
 bool is_done_but_for_work(const Execution& member) {
   return member.phase == Phase::kWaiting && member.record.state == ProcedureState::kRunnable &&
-         member.record.step == 0 && member.unfinished_children == 0;
+         member.record.step == 0 && member.children->unfinished == 0;
 }
 
 Transition as_it_is(const EngineCore& core, const Execution& execution) {

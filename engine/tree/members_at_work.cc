@@ -21,8 +21,8 @@ namespace {
 // Whether the procedure, in its present state, would hold no locks if it had had no work
 // outstanding when it began to wait.
 bool keeps_locks_for_work(Execution& execution) {
-  const LockScope scope = execution.locks.scope();
-  if (scope == LockScope::kOperation || execution.locks.empty() || !execution.holds_locks()) {
+  const LockScope scope = execution.locks().scope();
+  if (scope == LockScope::kOperation || execution.locks().empty() || !execution.holds_locks()) {
     return false;
   }
   if (is_parked_in_undo(execution)) {
@@ -83,7 +83,7 @@ void one_less_to_await(Execution& head, Effects& effects) {
 }  // namespace
 
 void work_begins(Execution& member) {
-  std::unique_ptr<MembersById>& at_work = member.root->domain.at_work;
+  std::unique_ptr<MembersById>& at_work = member.root->domain.rare.edit().at_work;
   if (!at_work) at_work = std::make_unique<MembersById>();
   enter_flight(member);
   at_work->emplace(member.id, &member);
@@ -91,8 +91,9 @@ void work_begins(Execution& member) {
 
 void work_ends(Execution& member, Effects& effects) {
   PV2_ASSERT(!has_work(member), "a member whose work ends has no piece outstanding");
-  PV2_ASSERT(member.root->domain.at_work != nullptr, "a member at work is counted by its root");
-  member.root->domain.at_work->erase(member.id);
+  PV2_ASSERT(member.root->domain.rare->at_work != nullptr,
+             "a member at work is counted by its root");
+  member.root->domain.rare->at_work->erase(member.id);
   if (Execution* const head = std::exchange(member.work->ended_with, nullptr)) {
     one_less_to_await(*head, effects);
   }

@@ -25,7 +25,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   switch (member.record.state) {
     case ProcedureState::kWaiting:
-      if (member.unfinished_children > 0) {
+      if (member.children->unfinished > 0) {
         member.phase.move_to(Phase::kWaiting);
         member.started = false;
       } else {  // its last child had finished, and the parent had made no record since
@@ -56,13 +56,14 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
-  PV2_ASSERT(domain.failing == &head, "the widest domain that failed goes on as a whole");
-  PV2_ASSERT(domain.in_flight_inside == 0, "no member of a domain that goes on again is in flight");
+  PV2_ASSERT(domain.failing() == &head, "the widest domain that failed goes on as a whole");
+  PV2_ASSERT(domain.rare->in_flight_inside == 0,
+             "no member of a domain that goes on again is in flight");
   forget_inner_plans(head, effects);
   move_to(head, DomainState::kForward);
-  domain.parked_undos = 0;
-  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
-  domain.cause = Status();
+  domain.rare.edit().parked_undos = 0;
+  retire_plan(domain, effects);
+  domain.rare.edit().cause = Status();
   domain.deadlock_victim = false;
   core.flush();
   find_failed_domains(head);
@@ -71,9 +72,9 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     return finish_root(core, head, effects);
   }
   for (Execution& member : Subtree(head)) {
-    member.unfinished_children = 0;
+    if (member.children.is_made()) member.children.edit().unfinished = 0;
     const bool ended = member.record.state == ProcedureState::kSuccess || member.record.reported;
-    if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
+    if (&member != &head && !ended) ++member.parent_execution()->children.edit().unfinished;
   }
   start_domain(core, head, effects);
   if (head.record.state == ProcedureState::kSuccess) child_finished(core, head, effects);
@@ -91,7 +92,7 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
     }
     note_no_return(member);
     // A member that waited for children may have begun its next step if all of them have ended.
-    if (member.record.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+    if (member.record.state == ProcedureState::kWaiting && member.children->unfinished == 0) {
       member.record.move_to(ProcedureState::kRunnable);
     }
   }
@@ -135,7 +136,7 @@ void forget_what_had_not_begun(Execution& root,
     // this member later.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
-    if (member.own_head().domain.stopped_since < at->second) member.started = false;
+    if (member.own_head().domain.rare->stopped_since < at->second) member.started = false;
   }
 }
 

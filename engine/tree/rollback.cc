@@ -17,10 +17,11 @@
 
 namespace pv2 {
 void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/) {
-  PV2_ASSERT(head.domain.failing == &head, "the widest domain that failed is undone");
-  PV2_ASSERT(head.domain.in_flight_inside == 0, "a rollback begins when no member is in flight");
+  PV2_ASSERT(head.domain.failing() == &head, "the widest domain that failed is undone");
+  PV2_ASSERT(head.domain.rare->in_flight_inside == 0,
+             "a rollback begins when no member is in flight");
   if (head.domain.state == DomainState::kStopped) return;
-  if (head.domain.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
+  if (head.domain.rare->work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
 namespace {
@@ -31,7 +32,7 @@ namespace {
 void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
     PV2_REQUIRES(core.state_mutex) {
   core.end_reported_wait(member);
-  const bool keeps_others_out = !member.locks.empty() && member.holds_locks();
+  const bool keeps_others_out = !member.locks().empty() && member.holds_locks();
   if (&member == &scope || !keeps_others_out) return;
   core.report_wait(member, scope, WaitLink::Why::kTurn);
 }
@@ -47,7 +48,7 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   member.turn.step = turn.entry.step;
   core.end_reported_wait(member);
   member.turn.leads = &member == &head;
-  member.turn.ends_domain = member.turn.leads && head.domain.rollback->left() == 1;
+  member.turn.ends_domain = member.turn.leads && head.domain.rare->rollback->left() == 1;
   if (member.record.parked) return;  // older turns of its lane wait for the operator too
   // It was in a back-off between two attempts to undo, or waited only for a time. If it awaited
   // something else, the undo runs again and asks for it.
@@ -64,20 +65,20 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
 // the last turn may begin only if it is that undo, which waits for the operator in its turn.
 bool may_end(Execution& head) {
   const Domain& domain = head.domain;
-  if (domain.in_flight_inside != 0) return false;
+  if (domain.rare->in_flight_inside != 0) return false;
   if (!domain.is_parked()) return true;
-  const UndoTurn* const last = domain.rollback->last();
-  return last != nullptr && domain.parked_undos == 1 && is_parked_in_undo(*last->execution);
+  const UndoTurn* const last = domain.rare->rollback->last();
+  return last != nullptr && domain.rare->parked_undos == 1 && is_parked_in_undo(*last->execution);
 }
 
 }  // namespace
 
 void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
   Domain& domain = head.domain;
-  RollbackPlan& rollback = *domain.rollback;
+  RollbackPlan& rollback = *domain.rare->rollback;
   // If a wider domain has failed, its plan will replace this one. If a work on this domain is under
   // way, it begins the turns.
-  if (domain.failing != &head || head.is_quarantined() || domain.work != nullptr) return;
+  if (domain.failing() != &head || head.is_quarantined() || domain.rare->work != nullptr) return;
   if (domain.makes_way()) return;
   PV2_ASSERT(domain.is_undone(), "a domain whose turns begin is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
@@ -101,11 +102,11 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
 }
 
 bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
-  if (!head.domain.rollback) return true;
+  if (!head.domain.rare->rollback) return true;
   core.flush();  // so that every kQueued member is in a queue, or polled
   std::vector<Execution*> stopped;
   bool all = true;
-  for (Execution* const member : head.domain.rollback->begun()) {
+  for (Execution* const member : head.domain.rare->rollback->begun()) {
     if (member->phase != Phase::kQueued) continue;
     all = core.scheduler.withdraw(*member) && all;
     if (!all) break;
@@ -114,7 +115,7 @@ bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
   }
   if (all) return true;
   for (Execution* const member : stopped) {
-    head.domain.rollback->put_back(*member);
+    head.domain.rare->rollback->put_back(*member);
     member->turn.step = 0;
   }
   begin_turns(core, head, effects);
@@ -143,7 +144,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   execution.stopped.reset();  // the interrupted step was its newest turn, which is over
   PV2_ASSERT(execution.turn.left != 0, "a turn that ends was counted as left");
   --execution.turn.left;
-  head.domain.rollback->end(execution);
+  head.domain.rare->rollback->end(execution);
   if (execution.turn.left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }
@@ -164,20 +165,20 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     if (!done.holds_locks && execution.holds_locks()) {
       core.settle(execution, Disposition::kParkUnlock);
     }
-    if (!commit.was_parked) ++domain.parked_undos;
+    if (!commit.was_parked) ++domain.rare.edit().parked_undos;
     return park_tree(core, head, DomainState::kParkedInUndo,
                      execution.record.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
   if (commit.was_parked) {
-    PV2_ASSERT(domain.parked_undos != 0, "a parked undo is counted");
-    --domain.parked_undos;
+    PV2_ASSERT(domain.rare->parked_undos != 0, "a parked undo is counted");
+    --domain.rare.edit().parked_undos;
   }
-  if (ordered && domain.parked_undos == 0) move_to(head, DomainState::kRollingBack);
+  if (ordered && domain.rare->parked_undos == 0) move_to(head, DomainState::kRollingBack);
   if (done.undo == UndoChange::kPop) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
-    domain.rollback->put_back(execution);
+    domain.rare->rollback->put_back(execution);
   } else {  // a wait or a back-off inside the turn
     return wait_in_turn(core, execution, commit, effects);
   }

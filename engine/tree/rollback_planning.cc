@@ -70,15 +70,18 @@ void forget_that_it_was_stopped(Execution& member) {
   member.record.attempt = record->attempt;
   member.record.deadline = record->deadline;
   member.record.failure = std::move(record->failure);
-  if (std::exchange(member.record.parked, record->parked) != record->parked) note_parked(member);
+  if (member.record.parked == record->parked) return;
+  member.record.parked = record->parked;
+  note_parked(member);
 }
 
 void forget_plan(Execution& inner_head, Effects& effects) {
   Domain& inner = inner_head.domain;
   move_to(inner_head, DomainState::kForward);
-  inner.parked_undos = 0;
-  if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
-  inner.cause = Status();
+  if (!inner.rare.is_made()) return;
+  inner.rare.edit().parked_undos = 0;
+  retire_plan(inner, effects);
+  inner.rare.edit().cause = Status();
 }
 
 }  // namespace
@@ -121,7 +124,10 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   if (member.record.state == ProcedureState::kFailed) return;
   // An error of earlier attempts in its record is not why the tree failed.
   member.record.move_to(ProcedureState::kFailed);
-  if (std::exchange(member.record.parked, false)) note_parked(member);
+  if (member.record.parked) {
+    member.record.parked = false;
+    note_parked(member);
+  }
   member.record.failure.reset();
   member.record.deadline.reset();
   member.record.attempt = 1;
@@ -179,7 +185,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool idle = member.record.state == ProcedureState::kFailed && member.turn.left == 0;
-  if (!idle || member.record.parked || member.locks.empty() || !member.holds_locks()) return;
+  if (!idle || member.record.parked || member.locks().empty() || !member.holds_locks()) return;
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
 
@@ -209,10 +215,10 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   Domain& domain = head.domain;
   // The member that left flight last may just have given its locks back, and may be undone first.
   core.flush();
-  domain.cause = cause_of(head, work.first);
+  domain.rare.edit().cause = cause_of(head, work.first);
   if (work.beyond == nullptr || head.record.sent_back) return true;
   park_tree(core, head, DomainState::kParkedBeyond,
-            "it failed (" + domain.cause.to_string() + ") after " + name_of(work.beyond->id) +
+            "it failed (" + domain.rare->cause.to_string() + ") after " + name_of(work.beyond->id) +
                 " had passed its point of no return",
             effects);
   return false;
@@ -232,9 +238,9 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Domain& domain = work.head.domain;
   PV2_ASSERT(work.plan != nullptr, "a work that is planned has a plan");
-  domain.rollback = std::move(work.plan);
+  domain.rare.edit().rollback = std::move(work.plan);
   move_to(work.head, DomainState::kRollingBack);
-  domain.parked_undos = work.parked_undos;
+  domain.rare.edit().parked_undos = work.parked_undos;
   // A member may have parked in an undo before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
     park_tree(core, work.head, DomainState::kParkedInUndo,

@@ -81,8 +81,8 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
   PV2_ASSERT(core.state.spawning >= commit.reserved, "children were counted when they were made");
   core.state.spawning -= std::exchange(commit.reserved, 0);
   if (commit.children.empty()) return;
-  parent.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
-  PV2_ASSERT(parent.joined_children == parent.unfinished_children,
+  parent.children.edit().unfinished = static_cast<std::uint32_t>(commit.children.size());
+  PV2_ASSERT(parent.children->joined == parent.children->unfinished,
              "a join begins with the children of one step");
   core.state.ids.reserve(effects);
 }
@@ -102,7 +102,7 @@ void gave_back(EngineCore& core, Execution& execution, Effects& effects)
   }
   core.settle(execution, Disposition::kParkUnlock);
   if (execution.record.parked) return;
-  if (execution.record.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
+  if (execution.record.state == ProcedureState::kWaiting && execution.children->unfinished == 0) {
     core.flush();  // the scheduler has its locks back before it is queued
     return children_finished(core, execution, effects);
   }
@@ -133,7 +133,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
       child_finished(core, execution, effects);
       return;
     case ProcedureState::kWaiting:
-      PV2_ASSERT(execution.unfinished_children != 0,
+      PV2_ASSERT(execution.children->unfinished != 0,
                  "a procedure that waits for children has some");
       execution.phase.move_to(Phase::kWaiting);
       if (unlock) core.settle(execution, Disposition::kParkUnlock);
@@ -245,7 +245,7 @@ void drop_children(EngineCore& core, Execution& execution, const StepCommit& com
   const bool all_leave =
       commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
   const bool is_step = !commit.is_undo() && commit.kind != StepCommit::Kind::kGrant;
-  if (execution.links.unexamined == nullptr || !is_step || all_leave) return;
+  if (execution.children->unexamined == nullptr || !is_step || all_leave) return;
   drop_ended_children(core, execution, effects);
 }
 
@@ -259,11 +259,11 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   Execution& about = *execution;
   // Set before anything else: each record that is published after this one was durable after it.
   if (is_last_order(*this)) about.domain.ending = EndingOrder::kDurable;
-  TreeWorks* const works = about.root->domain.works;
+  TreeWorks* const works = about.root->domain.works();
   if (is_order(*this) && works != nullptr) return works->put_off.push_back(*this);
   PV2_ASSERT(about.phase == Phase::kInFlight, "a published record is of a member in flight");
   PV2_ASSERT(about.wait.timer_index == Wait::kNoTimer, "a member in flight waits for no time");
-  PV2_ASSERT(children.empty() || about.unfinished_children == 0,
+  PV2_ASSERT(children.empty() || about.children->unfinished == 0,
              "a member that spawns has joined those that it spawned before");
   if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
   take_over_record(about, *this);

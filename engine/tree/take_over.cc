@@ -46,7 +46,8 @@ void take_over_record(Execution& execution, StepCommit& commit) {
   }
   if (step_is_over) execution.started = false;
   if (commit.was_parked != record.parked) note_parked(execution);
-  if (record.interrupted && !had_interrupted) ++execution.root->domain.heads_that_say_it;
+  if (record.interrupted && !had_interrupted)
+    ++execution.root->domain.rare.edit().heads_that_say_it;
   if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
 
@@ -66,12 +67,12 @@ bool is_plain(const StepCommit& commit) {
 // Whether the procedure is a root without members, and nobody has to do with it.
 bool is_alone(const Execution& execution) {
   const Domain& tree = execution.domain;
-  return execution.is_root() && execution.links.first_child == nullptr &&
-         execution.turn.step == 0 && execution.inbox == nullptr && execution.work == nullptr &&
+  return execution.is_root() && execution.first_child() == nullptr && execution.turn.step == 0 &&
+         execution.inbox == nullptr && execution.work == nullptr &&
          execution.record.interrupted == nullptr && !execution.record.parked &&
          !execution.wait.is_reported && !execution.granted_by_poll() &&
          execution.no_return_mark == NoReturn::kNone && tree.state == DomainState::kForward &&
-         tree.failing == nullptr && tree.works == nullptr && !tree.makes_way() &&
+         tree.failing() == nullptr && tree.works() == nullptr && !tree.makes_way() &&
          !tree.abort_accepted && !tree.deadlock_victim;
 }
 

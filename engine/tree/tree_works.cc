@@ -17,20 +17,20 @@
 
 namespace pv2 {
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
-  PV2_ASSERT(head.is_head() && head.domain.work == nullptr, "a domain has at most one work");
-  TreeWorks*& works = head.root->domain.works;
+  PV2_ASSERT(head.is_head() && head.domain.rare->work == nullptr, "a domain has at most one work");
+  TreeWorks*& works = head.root->domain.rare.edit().works;
   if (works == nullptr) works = &core.state.works.in_turn.emplace_back(*head.root);
   TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
-  head.domain.work = &work;
+  head.domain.rare.edit().work = &work;
   core.tree_work_waits.store(true);
   return work;
 }
 
 std::unique_ptr<TreeWork> take_off(TreeWork& work) {
-  auto& queue = work.head.root->domain.works->queue;
-  PV2_ASSERT(queue.front().get() == &work && work.head.domain.work == &work,
+  auto& queue = work.head.root->domain.works()->queue;
+  PV2_ASSERT(queue.front().get() == &work && work.head.domain.rare->work == &work,
              "a work that is taken off is the first, and its head knows it");
-  work.head.domain.work = nullptr;
+  work.head.domain.rare.edit().work = nullptr;
   std::unique_ptr<TreeWork> over = std::move(queue.front());
   queue.pop_front();
   return over;
@@ -53,7 +53,7 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
   Execution& head = work.head;
   PV2_ASSERT(!work.is_outside, "a work that is sorted without the mutex does not go on");
   // A wider domain has failed since, and the work on that one covers this domain.
-  const bool taken_over = head.domain.failing != &head && work.kind != Kind::kEnd;
+  const bool taken_over = head.domain.failing() != &head && work.kind != Kind::kEnd;
   if (taken_over) return void(take_off(work));
   if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
     const auto over = take_off(work);
@@ -79,7 +79,7 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
 void go_on_with_sorted(EngineCore& core, TreeWork& work) {
   auto& outside = core.state.works.outside;
   const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
-    return &works == work.head.root->domain.works;
+    return &works == work.head.root->domain.works();
   });
   PV2_ASSERT(at != outside.end() && work.is_outside,
              "a work that was sorted is among those outside");
@@ -93,7 +93,7 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
     TreeWorks& works = all.front();
     go_on(core, *works.queue.front(), effects);
     if (works.queue.empty()) {
-      works.root.domain.works = nullptr;
+      works.root.domain.rare.edit().works = nullptr;
       effects.durable.splice_back(std::exchange(works.put_off, {}));
       all.pop_front();
       continue;

@@ -33,7 +33,7 @@ void AuditCounts::compare_domains(AuditFindings& findings) const {
     findings.compare(*head, "the number in flight of its domain", head->domain.in_flight,
                      counted.flight);
     findings.compare(*head, "the number in flight of what failed with it",
-                     head->domain.in_flight_inside, counted.inside);
+                     head->domain.rare->in_flight_inside, counted.inside);
   }
 }
 
@@ -43,19 +43,19 @@ void AuditCounts::compare_trees(AuditFindings& findings) const {
     const Domain& domain = head->domain;
     const OfHead counted = of(*head);
     findings.compare(*head, "the number of its members past their point of no return",
-                     domain.beyond, counted.beyond);
-    findings.compare(*head, "the number of its members that have begun to pass it", domain.begun,
-                     counted.begun);
+                     domain.rare->beyond, counted.beyond);
+    findings.compare(*head, "the number of its members that have begun to pass it",
+                     domain.rare->begun, counted.begun);
     findings.compare(*head, "the number of its members that are parked, or heads of what is",
-                     domain.standing ? domain.standing->size() : 0, counted.standing);
+                     domain.rare->standing ? domain.rare->standing->size() : 0, counted.standing);
     findings.compare(*head, "the number of its members with offloaded work",
-                     domain.at_work ? domain.at_work->size() : 0, counted.at_work);
+                     domain.rare->at_work ? domain.rare->at_work->size() : 0, counted.at_work);
   }
 }
 
 void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& findings) const {
   for (const Execution* const head : planned) {
-    findings.compare(*head, "the number of undos that are parked", head->domain.parked_undos,
+    findings.compare(*head, "the number of undos that are parked", head->domain.rare->parked_undos,
                      of(*head).parked_undos);
   }
   for (const Execution* const head : ordered) {
@@ -65,7 +65,7 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
   if (planned.empty()) return;
   for (const auto& [id, member] : state.live) {
     const Execution* const failing =
-        member->head != nullptr ? member->head->domain.failing : nullptr;
+        member->head != nullptr ? member->head->domain.failing() : nullptr;
     if (failing == nullptr || member->record.state != ProcedureState::kFailed) continue;
     if (member->head->domain.is_over() || member->record.reported) continue;
     if (std::find(planned.begin(), planned.end(), failing) == planned.end()) continue;

@@ -21,13 +21,14 @@ void count_flight(const Execution& member, AuditCounts& counts) {
   if (member.phase == Phase::kInFlight || member.phase == Phase::kDropping) ++flight;
   if (has_work(member)) ++flight;
   counts.by_head[member.head].flight += flight;
-  const Execution* const failing = member.head->domain.failing;
+  const Execution* const failing = member.head->domain.failing();
   if (failing != nullptr) counts.by_head[failing].inside += flight;
 }
 
 void audit_no_head(const Execution& member, AuditFindings& findings) {
   const Domain& domain = member.domain;
-  if (domain.work != nullptr || domain.is_stopped() || domain.is_over() || domain.rollback) {
+  if (domain.rare->work != nullptr || domain.is_stopped() || domain.is_over() ||
+      domain.rare->rollback) {
     findings.add_of(member, "it is the head of no domain, and has the state of one");
   }
 }
@@ -35,30 +36,30 @@ void audit_no_head(const Execution& member, AuditFindings& findings) {
 // The widest failed domain around `head`, including its own.
 const Execution* widest_failed(const Execution& head) {
   const Execution* const around = domain_around(head);
-  const Execution* const outer = around != nullptr ? around->domain.failing : nullptr;
+  const Execution* const outer = around != nullptr ? around->domain.failing() : nullptr;
   if (outer != nullptr) return outer;
   return head.domain.is_stopped() ? &head : nullptr;
 }
 
 void audit_failure(const AuditedState& audited, const Execution& head, AuditFindings& findings) {
   const Domain& domain = head.domain;
-  if (domain.failing != widest_failed(head) && !domain.is_over() && !audited.may_not_know(head)) {
-    findings.add_of(head, domain.failing == nullptr
+  if (domain.failing() != widest_failed(head) && !domain.is_over() && !audited.may_not_know(head)) {
+    findings.add_of(head, domain.failing() == nullptr
                               ? "it does not know what around it has failed"
                               : "it takes another domain than the widest one that has failed for "
                                 "that");
   }
-  if (domain.failing != nullptr && domain.failing->domain.state == DomainState::kForward) {
+  if (domain.failing() != nullptr && domain.failing()->domain.state == DomainState::kForward) {
     findings.add_of(head, "it knows of a failure that is none");
   }
-  if (domain.rollback && domain.state == DomainState::kForward) {
+  if (domain.rare->rollback && domain.state == DomainState::kForward) {
     findings.add_of(head, "it is undone, and has not failed");
   }
 }
 
 void audit_end(const Execution& head, AuditFindings& findings) {
   const Domain& domain = head.domain;
-  const bool ends = domain.work != nullptr && domain.work->kind == TreeWork::Kind::kEnd;
+  const bool ends = domain.rare->work != nullptr && domain.rare->work->kind == TreeWork::Kind::kEnd;
   if (domain.is_over() && head.is_root() && !ends) {
     findings.add_of(head, "it is over, and does not leave");
   }
@@ -71,24 +72,25 @@ void audit_end(const Execution& head, AuditFindings& findings) {
 // TreeWork is visiting.
 void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& findings) {
   const Domain& domain = head.domain;
-  const bool stands = domain.in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way();
-  if (!domain.rollback) {
+  const bool stands =
+      domain.rare->in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way();
+  if (!domain.rare->rollback) {
     if (stands) {
       findings.add_of(head, "it has failed, no member is in flight, and no rollback was planned");
     }
     return;
   }
   std::size_t turns = 0;
-  domain.rollback->for_each([&](const UndoTurn& turn) {
+  domain.rare->rollback->for_each([&](const UndoTurn& turn) {
     ++turns;
     ++counts.turns[turn.execution];
-    if (turn.execution->head->domain.failing != &head) {
+    if (turn.execution->head->domain.failing() != &head) {
       findings.add_of(*turn.execution, "it is undone with another domain than its own");
     }
   });
-  findings.compare(head, "the number of turns that are left to undo", domain.rollback->left(),
+  findings.compare(head, "the number of turns that are left to undo", domain.rare->rollback->left(),
                    turns);
-  const std::vector<Execution*> begun = domain.rollback->begun();
+  const std::vector<Execution*> begun = domain.rare->rollback->begun();
   for (const Execution* const member : begun) {
     if (member->turn.step == 0) {
       findings.add_of(*member, "its turn has begun, and undoes no step");
@@ -110,7 +112,7 @@ void audit_domain(const AuditedState& audited, const Execution& member, AuditCou
   audit_failure(audited, member, findings);
   audit_end(member, findings);
   const Domain& domain = member.domain;
-  if (domain.failing == &member && domain.work == nullptr && !domain.is_over() &&
+  if (domain.failing() == &member && domain.rare->work == nullptr && !domain.is_over() &&
       !member.is_quarantined()) {
     audit_rollback(member, counts, findings);
   }

@@ -44,11 +44,11 @@ std::vector<HistoryEntry> entries_of(const History& history) {
 
 // While it waits for children: how many have ended, in numbers and in words.
 void show_join(const Execution& execution, ProcedureInfo& info) {
-  const Execution* const youngest = execution.links.last_child;
+  const Execution* const youngest = execution.children->last;
   if (execution.record.state != ProcedureState::kWaiting || youngest == nullptr) return;
-  info.children_total = execution.joined_children;
-  info.children_done = execution.joined_children - execution.unfinished_children;
-  const bool has_name = youngest->type != nullptr && !execution.joins_mixed_types;
+  info.children_total = execution.children->joined;
+  info.children_done = execution.children->joined - execution.children->unfinished;
+  const bool has_name = youngest->type != nullptr && !execution.children->joins_mixed_types;
   info.progress = fmt::format("{} of {} {}", info.children_done, info.children_total,
                               has_name ? youngest->type->counted_as : Procedure::kCountedAs);
 }
@@ -71,9 +71,9 @@ ProcedureInfo info_of(Execution& execution) {
   info.parked = is_parked(execution) && !execution.is_quarantined();
   info.quarantined = execution.is_quarantined();
   info.holds_locks = execution.record.holds_locks;
-  info.locks = execution.locks;
+  info.locks = execution.locks();
   if (execution.record.failure) info.error = execution.record.failure->shown();
-  if (info.error.ok()) info.error = execution.domain.cause;
+  if (info.error.ok()) info.error = execution.domain.rare->cause;
   if (execution.record.failure) info.undo_error = execution.record.failure->undo;
   info.submitted = execution.submitted;
   info.updated = execution.record.updated;
@@ -111,7 +111,7 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
     if (parked != *filter.parked) return false;
   }
   if (!filter.entity) return true;
-  const auto& requests = execution.locks.requests();
+  const auto& requests = execution.locks().requests();
   return std::any_of(requests.begin(), requests.end(),
                      [&](const LockRequest& request) { return request.key == *filter.entity; });
 }

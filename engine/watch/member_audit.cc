@@ -24,7 +24,7 @@ bool has_ended(const Execution& member) {
 
 // Whether the member's domain knows of a failure around it, or is leaving.
 bool goes_back(const Execution& member) {
-  return member.head->domain.failing != nullptr || member.head->domain.is_over() ||
+  return member.head->domain.failing() != nullptr || member.head->domain.is_over() ||
          member.root->domain.is_over();
 }
 
@@ -40,7 +40,7 @@ bool is_to_be_ended(const Execution& member) {
 // An accepted abort ends the wait of a member that was about to pass its point of no return.
 bool waits_for_nothing(const Execution& member) {
   const bool wants = member.inbox && !member.inbox->wanted.empty();
-  return !member.record.deadline && member.unfinished_children == 0 && member.slots.empty() &&
+  return !member.record.deadline && member.children->unfinished == 0 && member.slots.empty() &&
          !wants && !has_work(member) && !member.root->domain.abort_accepted;
 }
 
@@ -106,22 +106,22 @@ void MemberAudit::look_at_place_in_tree(const Execution& member) {
 
 void MemberAudit::look_at_children(const Execution& parent) {
   const Execution* before = nullptr;
-  bool has_unexamined = parent.links.unexamined == nullptr;
+  bool has_unexamined = parent.children->unexamined == nullptr;
   std::size_t unfinished = 0;
-  for (const Execution* child = parent.links.first_child; child != nullptr;
-       child = child->links.next_sibling) {
+  for (const Execution* child = parent.first_child(); child != nullptr;
+       child = child->siblings.next) {
     ++counts_.children_linked;
     if (child->parent_execution() != &parent || !audited_.is_live(child, child->id)) {
       return findings_.add_of(parent, "one of its children is not, or is not live");
     }
     look_at_child(parent, *child, before);
-    has_unexamined = has_unexamined || parent.links.unexamined == child;
+    has_unexamined = has_unexamined || parent.children->unexamined == child;
     // The parent is told when all that the child spawned has left.
-    const bool is_leaving = child->record.reported && child->domain.work != nullptr;
+    const bool is_leaving = child->record.reported && child->domain.rare->work != nullptr;
     if (!has_ended(*child) || is_leaving) ++unfinished;
     before = child;
   }
-  if (parent.links.last_child != before) {
+  if (parent.children->last != before) {
     findings_.add_of(parent, "its youngest child is another one");
   }
   if (!has_unexamined) findings_.add_of(parent, "it is to look at a child that it has not");
@@ -131,7 +131,7 @@ void MemberAudit::look_at_children(const Execution& parent) {
 
 void MemberAudit::look_at_child(const Execution& parent, const Execution& child,
                                 const Execution* before) {
-  if (child.links.prev_sibling != before) {
+  if (child.siblings.prev != before) {
     findings_.add_of(child, "its older sibling is another one");
   }
   if (!(parent.id < child.id)) findings_.add_of(child, "its id is below that of its parent");
@@ -141,7 +141,7 @@ void MemberAudit::look_at_child(const Execution& parent, const Execution& child,
 }
 
 void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfinished) {
-  findings_.compare(parent, "its number of unfinished children", parent.unfinished_children,
+  findings_.compare(parent, "its number of unfinished children", parent.children->unfinished,
                     unfinished);
   if (unfinished != 0 && parent.record.state != ProcedureState::kWaiting) {
     findings_.add_of(parent, "it has unfinished children, and does not wait for them");
@@ -164,13 +164,13 @@ void MemberAudit::look_at_marks(Execution& member) {
     look_at_standing(member);
   }
   if (!audited_.calm || member.leaves()) return;
-  const Execution* const failing = member.head->domain.failing;
+  const Execution* const failing = member.head->domain.failing();
   if (failing != nullptr && is_parked_in_undo(member)) ++counts_.by_head[failing].parked_undos;
   look_at_no_return(member);
 }
 
 void MemberAudit::look_at_standing(const Execution& member) {
-  const auto& standing = member.root->domain.standing;
+  const auto& standing = member.root->domain.rare->standing;
   const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
   if (!standing || at == standing->end() || at->second != &member) {
     findings_.add_of(member, "it is parked, and its root does not know");
@@ -192,7 +192,7 @@ void MemberAudit::look_at_no_return(Execution& member) {
 
 void MemberAudit::look_at_phase(const Execution& member) {
   if (member.phase == Phase::kInFlight) ++counts_.in_flight;
-  const Execution* const failing = member.head->domain.failing;
+  const Execution* const failing = member.head->domain.failing();
   const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
   const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
   // A procedure that was polled, and is about to be taken, is kQueued but in no queue.
@@ -211,7 +211,8 @@ void MemberAudit::look_at_phase(const Execution& member) {
   }
   if (audited_.may_not_know(member)) return;
   if (failing == nullptr) return look_at_forward(member);
-  const bool has_turn = failing->domain.rollback && failing->domain.rollback->has_begun(member);
+  const bool has_turn =
+      failing->domain.rare->rollback && failing->domain.rare->rollback->has_begun(member);
   if (waits && !has_turn) {
     findings_.add_of(member, "what fails together has failed, and it goes forward");
   }
@@ -231,7 +232,7 @@ void MemberAudit::look_at_forward(const Execution& member) {
     findings_.add_of(member, "nothing has failed, and a step of it is undone");
   }
   if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&
-      !member.locks.empty() && member.holds_locks()) {
+      !member.locks().empty() && member.holds_locks()) {
     findings_.add_of(member, "it has succeeded, and holds locks");
   }
   if (member.phase == Phase::kWaiting && waits_for_nothing(member)) {

@@ -111,14 +111,14 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
   fields.add("type", std::string(execution.name_of_type()));
   fields.add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
   fields.add("root", words(execution.root->id));
-  fields.add("nonce", words(execution.nonce));
-  const auto nonce = core.state.submissions.nonces.find(execution.nonce);
-  const bool is_known = execution.nonce && nonce != core.state.submissions.nonces.end();
+  fields.add("nonce", words(execution.nonce()));
+  const auto nonce = core.state.submissions.nonces.find(execution.nonce());
+  const bool is_known = execution.nonce() && nonce != core.state.submissions.nonces.end();
   fields.add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
   fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
   fields.add("time of submission", words(execution.submitted));
   fields.add("owner", std::string(execution.owner.view()));
-  fields.add("lock set", words(execution.locks));
+  fields.add("lock set", words(execution.locks()));
   fields.add("priority", std::to_string(static_cast<int>(execution.priority)));
   fields.add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
   fields.add("failure is reported", words(execution.reports()));
@@ -169,7 +169,7 @@ void add_tree(Execution& execution, FieldList& fields) {
   fields.by_tree("tree is parked", words(is_parked(execution)));
   fields.by_tree("quarantined", words(execution.is_quarantined()));
   const Domain& domain = execution.domain;  // means something only if this is a head
-  fields.by_tree("cause", domain.is_stopped() ? domain.cause.to_string() : "");
+  fields.by_tree("cause", domain.is_stopped() ? domain.rare->cause.to_string() : "");
 }
 
 std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)

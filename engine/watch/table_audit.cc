@@ -39,7 +39,7 @@ void audit_owners(const EngineState& state, AuditFindings& findings) {
     const Completed* const completed = state.submissions.completed.find(entry.id);
     const auto live = state.live.find(entry.id);
     const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
-                        (live != state.live.end() && live->second->nonce == nonce);
+                        (live != state.live.end() && live->second->nonce() == nonce);
     if (is_its) continue;
     findings.add("nonce " + std::to_string(nonce.group) + "/" + std::to_string(nonce.value) +
                  " is said to be that of " + name_of(entry.id) +
@@ -86,14 +86,14 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
   std::set<const TreeWork*> known;
   for_each_work(audited.state, [&](const TreeWorks& works, const TreeWork& work) {
     known.insert(&work);
-    if (works.root.domain.works != &works) {
+    if (works.root.domain.works() != &works) {
       findings.add_of(works.root, "it does not know its works");
     }
-    if (work.head.domain.work == &work && work.head.root == &works.root) return;
+    if (work.head.domain.rare->work == &work && work.head.root == &works.root) return;
     findings.add_of(work.head, "it does not know the work on its members");
   });
   for (const Execution* const head : heads) {
-    if (head->domain.work == nullptr || known.contains(head->domain.work)) continue;
+    if (head->domain.rare->work == nullptr || known.contains(head->domain.rare->work)) continue;
     findings.add_of(*head, "there is no such work on its members");
   }
 }
@@ -107,9 +107,9 @@ void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
   std::string scratch;
   for (const auto& [id, member] : state.live) {
     if (may_have_lost_nonce(*member)) continue;
-    audit_owned(state, member->nonce, id, findings);
-    const auto at = state.submissions.nonces.find(member->nonce);
-    if (!member->nonce || is_stand_in(*member) || at == state.submissions.nonces.end()) continue;
+    audit_owned(state, member->nonce(), id, findings);
+    const auto at = state.submissions.nonces.find(member->nonce());
+    if (!member->nonce() || is_stand_in(*member) || at == state.submissions.nonces.end()) continue;
     if (!fingerprints_of(*member, scratch).match(at->second.fingerprint)) {
       findings.add_of(*member, "it is not what its nonce was given to");
     }

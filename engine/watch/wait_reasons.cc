@@ -86,7 +86,7 @@ std::vector<WaitReason> WaitReasons::of(Execution& execution) {
 void WaitReasons::find(Execution& execution) {
   Execution* const failed = failing_domain(execution);
   if (execution.is_quarantined()) {
-    add(Kind::kQuarantined).error = execution.root->domain.cause;
+    add(Kind::kQuarantined).error = execution.root->domain.rare->cause;
   } else if (stands_still(execution)) {
     parked(execution);
   } else if (!standstill_.ok()) {
@@ -166,7 +166,7 @@ void WaitReasons::in_flight(const Execution& execution) {
 
 void WaitReasons::waiting(const Execution& execution) {
   if (is_done_but_for_work(execution)) return;  // offloaded() adds the reason
-  if (execution.unfinished_children != 0 && execution.turn.step == 0) return children(execution);
+  if (execution.children->unfinished != 0 && execution.turn.step == 0) return children(execution);
   if (execution.slots.empty() && !wants_signals(execution)) return only_time(execution);
   awaited(execution);
 }
@@ -213,10 +213,10 @@ void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution
 
 void WaitReasons::children(const Execution& execution) {
   WaitReason& reason = add(Kind::kChildren);
-  reason.count = execution.unfinished_children;
+  reason.count = execution.children->unfinished;
   reason.age = age_of(execution.record.updated);
   std::size_t found = 0;
-  const Execution* child = execution.links.last_child;
+  const Execution* child = execution.children->last;
   for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
     if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
     name(reason, child->id);
@@ -241,9 +241,9 @@ void WaitReasons::stopped_by_failure(Execution& head, Execution& execution) {
     return;
   }
   WaitReason& reason = add(Kind::kTurn);
-  const std::vector<Execution*> begun = domain.rollback->begun(kNamesMax);
+  const std::vector<Execution*> begun = domain.rare->rollback->begun(kNamesMax);
   for (const Execution* const member : begun) name(reason, member->id);
-  reason.more += domain.rollback->begun_count() - begun.size();
+  reason.more += domain.rare->rollback->begun_count() - begun.size();
   if (reason.on.empty()) name(reason, head.id);
 }
 
@@ -281,7 +281,7 @@ void WaitReasons::parked(Execution& execution) {
   });
   if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
   reason.error = culprit != nullptr && culprit->record.failure ? culprit->record.failure->shown()
-                                                               : head.domain.cause;
+                                                               : head.domain.rare->cause;
 }
 
 void WaitReasons::finished(const Execution& execution) {

@@ -131,7 +131,7 @@ TEST_CASE("an entry that holds or waits during a whole listing is listed exactly
   }
   sections.begin();
   sections.copy();
-  REQUIRE(sections.next_key() == leavers[256]->locks.primary());
+  REQUIRE(sections.next_key() == leavers[256]->locks().primary());
   for (TestEntry* const entry : leavers) sections.leave(*entry);
   for (std::uint64_t i = 0; i < 3000; ++i) sections.add(own_key(10'000 + i, kExclusive));
 

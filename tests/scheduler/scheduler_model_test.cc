@@ -241,7 +241,8 @@ class Story {
     for (const auto& e : entries_) {
       if (e->where != Where::kOut) continue;
       const std::string who = " of " + std::to_string(e->real->id.value);
-      if (!agree("holds_locks" + who, e->real->holds_locks(), e->holds || e->real->locks.empty()) ||
+      if (!agree("holds_locks" + who, e->real->holds_locks(),
+                 e->holds || e->real->locks().empty()) ||
           !agree("granted_by_poll" + who, e->real->granted_by_poll(), e->granted_by_poll) ||
           !agree("contended" + who, real_->contended(*e->real), model_.contended(*e))) {
         return false;

@@ -27,7 +27,7 @@ class TestEntry final : public SchedulerEntry {
   explicit TestEntry(std::uint64_t number, LockSet lock_set = {},
                      SchedulerEntry* parent_entry = nullptr, Priority prio = Priority::kNormal) {
     id = ProcedureId{number};
-    locks = std::move(lock_set);
+    if (!lock_set.empty()) edit_locks() = std::move(lock_set);
     parent = parent_entry;
     priority = prio;
   }

@@ -184,13 +184,29 @@ std::vector<SpoiledField> every_field() {
                  return true;
                }),
       in_state("holds its locks",
-               [](Record& r) { return std::exchange(r.state.holds_locks, false); }),
+               [](Record& r) {
+                 const bool was = r.state.holds_locks;
+                 r.state.holds_locks = false;
+                 return was;
+               }),
       in_state("past its point of no return",
-               [](Record& r) { return std::exchange(r.state.no_return, false); }),
+               [](Record& r) {
+                 const bool was = r.state.no_return;
+                 r.state.no_return = false;
+                 return was;
+               }),
       in_state("an attempt may have had its effect",
-               [](Record& r) { return std::exchange(r.state.unsure, false); }),
+               [](Record& r) {
+                 const bool was = r.state.unsure;
+                 r.state.unsure = false;
+                 return was;
+               }),
       in_state("awaits beside its deadline",
-               [](Record& r) { return std::exchange(r.state.awaits, false); }),
+               [](Record& r) {
+                 const bool was = r.state.awaits;
+                 r.state.awaits = false;
+                 return was;
+               }),
       in_state("deadline",
                [](Record& r) {
                  if (r.state.deadline) r.state.deadline = *r.state.deadline + 1us;
@@ -257,25 +273,27 @@ std::vector<SpoiledField> every_field() {
                 }),
       in_header("lock set",
                 [](Record& r) {
-                  if (r.execution.locks.empty()) return false;
-                  r.execution.locks.peer("p", LockMode::kShared);
+                  if (r.execution.locks().empty()) return false;
+                  r.execution.edit_locks().peer("p", LockMode::kShared);
                   return true;
                 }),
       in_header("lock set",
                 [](Record& r) {
-                  if (r.execution.locks.empty()) return false;
-                  r.execution.locks.scope(LockScope::kStep);
+                  if (r.execution.locks().empty()) return false;
+                  r.execution.edit_locks().scope(LockScope::kStep);
                   return true;
                 }),
       in_header("nonce",
                 [](Record& r) {
-                  if (r.execution.nonce) ++r.execution.nonce.value;
-                  return r.execution.nonce.value != 0;
+                  if (!r.execution.nonce()) return false;
+                  ++r.execution.nonce_use.edit().nonce.value;
+                  return true;
                 }),
       in_header("fingerprint",
                 [](Record& r) {
-                  ++r.execution.fingerprint.low;
-                  return static_cast<bool>(r.execution.nonce);
+                  if (!r.execution.nonce()) return false;
+                  ++r.execution.nonce_use.edit().fingerprint.low;
+                  return true;
                 }),
       in_header("time of submission",
                 [](Record& r) {

@@ -99,8 +99,9 @@ void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
   Execution execution;
   HeaderFacts facts;
   REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
-  for (std::size_t i = 100'000; execution.locks.requests().size() < count; ++i) {
-    execution.locks.key({ResourceClass::kHostFirst, std::to_string(i)}, LockMode::kExclusive);
+  for (std::size_t i = 100'000; execution.locks().requests().size() < count; ++i) {
+    execution.edit_locks().key({ResourceClass::kHostFirst, std::to_string(i)},
+                               LockMode::kExclusive);
   }
   execution.root = &execution;
   execution.type_name = facts.type_name;
@@ -303,7 +304,7 @@ TEST_CASE("a lock of a class that no program has is refused, and is not read as 
   execution.id = ProcedureId{1};
   execution.root = &execution;
   execution.type_name = "t";
-  execution.locks.key({static_cast<ResourceClass>(200), "x"}, LockMode::kExclusive);
+  execution.edit_locks().key({static_cast<ResourceClass>(200), "x"}, LockMode::kExclusive);
   std::string bytes;
   encode_header(execution, bytes);
   std::string_view rest = bytes;

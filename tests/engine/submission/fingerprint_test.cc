@@ -69,12 +69,12 @@ TEST_CASE("a nonce that an older program has recorded still names its submission
   Execution execution;
   HeaderFacts facts;
   REQUIRE(decode_header(header, execution, facts).ok());
-  CHECK(execution.fingerprint.form == Fingerprint::Form::kExact);
+  CHECK(execution.fingerprint().form == Fingerprint::Form::kExact);
   ProcedureType type;
   type.name = facts.type_name;
   execution.type = &type;
   execution.root = &execution;
-  execution.fingerprint = joined(owner, "a");
+  execution.nonce_use.edit().fingerprint = joined(owner, "a");
   row.clear();
   encode_header(execution, row);
   engine.disk->put(Space::kProcedure, procedure_key(id, RowKind::kHeader), row);

@@ -117,26 +117,31 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
     return *state.live.find(root)->second;
   };
   const auto child = [parent](EngineState& state) -> Execution& {
-    return *parent(state).links.first_child;
+    return *parent(state).first_child();
   };
   const std::vector<Spoil> spoils = {
-      one_more<std::uint32_t>(
-          "its number of unfinished children is said to be 3, and is 2",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).unfinished_children; }),
+      one_more<std::uint32_t>("its number of unfinished children is said to be 3, and is 2",
+                              [=](EngineState& state) -> std::uint32_t& {
+                                return parent(state).children.edit().unfinished;
+                              }),
       one_more<std::uint32_t>(
           "the number in flight of its domain is said to be 1, and is 0",
           [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.in_flight; }),
       one_more<std::uint32_t>(
           "the number in flight of what failed with it is said to be 1, and is 0",
           [=](EngineState& state) -> std::uint32_t& {
-            return parent(state).domain.in_flight_inside;
+            return parent(state).domain.rare.edit().in_flight_inside;
           }),
       one_more<std::uint32_t>(
           "the number of its members past their point of no return is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.beyond; }),
+          [=](EngineState& state) -> std::uint32_t& {
+            return parent(state).domain.rare.edit().beyond;
+          }),
       one_more<std::uint32_t>(
           "the number of its members that have begun to pass it is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.begun; }),
+          [=](EngineState& state) -> std::uint32_t& {
+            return parent(state).domain.rare.edit().begun;
+          }),
       set("it is parked, and its root does not know",
           [=](EngineState& state, bool to) { child(state).record.parked = to; }),
       set("it does not know what around it has failed",
@@ -162,12 +167,12 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
              set("its youngest child is another one",
                  [=](EngineState& state, bool to) {
                    Execution& first = child(state);
-                   parent(state).links.last_child = to ? &first : first.links.next_sibling;
+                   parent(state).children.edit().last = to ? &first : first.siblings.next;
                  }),
              set("its older sibling is another one",
                  [=](EngineState& state, bool to) {
                    Execution& first = child(state);
-                   first.links.next_sibling->links.prev_sibling = to ? nullptr : &first;
+                   first.siblings.next->siblings.prev = to ? nullptr : &first;
                  }),
              set("it has a timer, and does not wait",
                  [=](EngineState& state, bool to) {
@@ -190,7 +195,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
                  [=](EngineState& state, bool to) {
                    Execution& root = parent(state);
                    root.domain.state.corrupt(to ? DomainState::kOver : DomainState::kForward);
-                   root.domain.failing = to ? &root : nullptr;
+                   root.domain.rare.edit().failing = to ? &root : nullptr;
                    root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
                  }),
              set("a step of it is undone",
@@ -205,7 +210,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
     return *state.live.find(root)->second;
   };
   const auto youngest = [parent](EngineState& state) -> Execution& {
-    return *parent(state).links.last_child;
+    return *parent(state).children->last;
   };
   check_all(machine,
             {one_more<std::uint32_t>(
@@ -218,7 +223,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
                    youngest(state).phase.corrupt(to ? Phase::kWaiting : Phase::kIdle);
                  }),
              set("does not know what around it has failed", [=](EngineState& state, bool to) {
-               parent(state).domain.failing = to ? nullptr : &parent(state);
+               parent(state).domain.rare.edit().failing = to ? nullptr : &parent(state);
              })});
 }
 

@@ -13,7 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <memory>
+#include <span>
 
 namespace pv2 {
 
@@ -45,6 +46,36 @@ enum class Disposition : std::uint8_t {
   kReturn,
 };
 
+/// The locks of an entry that asks for any, and what the lock table knows of them. Internal.
+class EntryLocks {
+ public:
+  EntryLocks() = default;
+  ~EntryLocks() { drop_links(); }
+  EntryLocks(const EntryLocks&) = delete;
+  EntryLocks& operator=(const EntryLocks&) = delete;
+
+  void drop_links() noexcept {
+    if (node_count > kFewNodes) delete[] many_nodes;
+    node_count = 0;
+  }
+  [[nodiscard]] std::span<const std::uintptr_t> links() const noexcept {
+    return {node_count <= kFewNodes ? few_nodes : many_nodes, node_count};
+  }
+
+  LockSet set;
+  // The lock nodes of set.requests(), in that order; beyond three they have a block of their own.
+  // Each is the address of a LockNode, with the lowest bit set if it is asked for exclusively: so
+  // the lock rules touch the nodes, and not the requests with their strings.
+  static constexpr std::size_t kFewNodes = 3;
+  union {
+    std::uintptr_t few_nodes[kFewNodes] = {};
+    std::uintptr_t* many_nodes;
+  };
+  LockBlock* blocks = nullptr;  ///< While holding or waiting: a record per key.
+  std::uint16_t node_count = 0;
+  std::uint16_t primary_node = 0;
+};
+
 /// Identity and links of one schedulable thing. The public part is set before admit() and constant
 /// until it completes, except where said; the private part belongs to the scheduler and its mutex.
 class SchedulerEntry {
@@ -59,22 +90,32 @@ class SchedulerEntry {
   /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
   /// entry.
   SchedulerEntry* parent = nullptr;
-  LockSet locks;  ///< At most kMaxLocks; the caller of admit() ensures it.
   Priority priority = Priority::kNormal;
   /// The engine sets it before settle(), which reads it.
   Disposition disposition = Disposition::kBack;
 
+  /// At most kMaxLocks; the caller of admit() ensures it.
+  [[nodiscard]] const LockSet& locks() const noexcept {
+    static const LockSet none;
+    return locks_ ? locks_->set : none;
+  }
+  /// To change the set. An entry that asks for no locks does without the memory for them.
+  [[nodiscard]] LockSet& edit_locks() {
+    if (!locks_) locks_ = std::make_unique<EntryLocks>();
+    return locks_->set;
+  }
+
   /// Whether the lock set is held (always true for an empty one). Stable while the entry is neither
   /// queued nor parked as a waiter, that is: after a grant, until the next settle().
-  [[nodiscard]] bool holds_locks() const noexcept { return holds_locks_ || locks.empty(); }
+  [[nodiscard]] bool holds_locks() const noexcept {
+    return holds_locks_ || !locks_ || locks_->set.empty();
+  }
   /// Whether the poll that returned this entry also granted its locks; false after admit()
   /// and restore(), and after the next settle().
   [[nodiscard]] bool granted_by_poll() const noexcept { return granted_by_poll_; }
 
  protected:
-  ~SchedulerEntry() {
-    if (node_count_ > kFewNodes) delete[] many_nodes_;
-  }
+  ~SchedulerEntry() = default;
 
  private:
   friend class EntryList;
@@ -91,21 +132,11 @@ class SchedulerEntry {
   SchedulerEntry* first_child_ = nullptr;  // of the children that the scheduler knows
   SchedulerEntry* next_sibling_ = nullptr;
   SchedulerEntry* prev_sibling_ = nullptr;
-  SchedulerEntry* next_ = nullptr;  // in an EntryList or, while ready, in its lane
-  SchedulerEntry* prev_ = nullptr;  // in its lane
-  // The lock nodes of locks.requests(), in that order; beyond three they live on the heap. Each is
-  // the address of a LockNode, with the lowest bit set if it is asked for exclusively: so the lock
-  // rules touch the entry and the node, and not the request with its strings.
-  static constexpr std::size_t kFewNodes = 3;
-  union {
-    std::uintptr_t few_nodes_[kFewNodes] = {};
-    std::uintptr_t* many_nodes_;
-  };
-  LockBlock* blocks_ = nullptr;  // while holding or waiting: a record per key
-  SteadyTime since_;             // holding or waiting since
+  SchedulerEntry* next_ = nullptr;     // in an EntryList or, while ready, in its lane
+  SchedulerEntry* prev_ = nullptr;     // in its lane
+  std::unique_ptr<EntryLocks> locks_;  // null: it asks for none
+  SteadyTime since_;                   // holding or waiting since
   std::uint32_t waiting_descendants_ = 0;
-  std::uint16_t node_count_ = 0;
-  std::uint16_t primary_node_ = 0;
   // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank().
   std::uint16_t own_rank_ = 0;
   std::uint16_t rank_ = 0;  // its own, or a larger one lent by an entry that waits for it

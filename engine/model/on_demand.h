@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OnDemand: a value in one word. It is made when it is written first; until then it reads like a
+// value that was just made. For what most executions never have.
+
+#pragma once
+
+#include <memory>
+
+namespace pv2 {
+
+/// Owned by the object that contains it, and guarded like it: the first write changes the word
+/// itself.
+template <class T>
+class OnDemand {
+ public:
+  [[nodiscard]] const T& operator*() const noexcept { return value_ ? *value_ : nothing(); }
+  [[nodiscard]] const T* operator->() const noexcept { return &**this; }
+  [[nodiscard]] bool is_made() const noexcept { return value_ != nullptr; }
+  /// To write to it.
+  [[nodiscard]] T& edit() {
+    if (!value_) value_ = std::make_unique<T>();
+    return *value_;
+  }
+
+ private:
+  static const T& nothing() noexcept {
+    static const T value{};
+    return value;
+  }
+
+  std::unique_ptr<T> value_;
+};
+
+}  // namespace pv2
