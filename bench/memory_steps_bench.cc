@@ -12,6 +12,7 @@
 // The options choose one measurement, for a profiler.
 
 #include <fmt/format.h>
+#include <pv2/base/mutex.h>
 #include <pv2/store/noop_procedure_store.h>
 
 #include <algorithm>
@@ -153,16 +154,21 @@ class MemorySteps {
     load.start(subject.in_flight);
     std::this_thread::sleep_for(options_.warm_up);
     const std::uint64_t ended_before = load.ended();
+    const MutexContention met_before = mutex_contention();
     const UsageMeter meter;
     std::this_thread::sleep_for(options_.window);
     const double steps = static_cast<double>((load.ended() - ended_before) * subject.steps());
     const Usage usage = meter.stop();
+    const MutexContention met = mutex_contention();
     Round round;
     round.other_cores = usage.other_cores;
     round.values = {
         {"steps_per_s", steps / usage.seconds},
         {"cpu_us_per_step", usage.cpu_seconds / steps * 1e6},
         {"cores", usage.cpu_seconds / usage.seconds},
+        {"contended_per_step",
+         static_cast<double>(met.found_taken - met_before.found_taken) / steps},
+        {"slept_per_step", static_cast<double>(met.slept - met_before.slept) / steps},
     };
     return round;
   }

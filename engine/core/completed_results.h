@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
 #include <pv2/base/ids.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -51,12 +52,13 @@ class CompletedResults {
   [[nodiscard]] static std::size_t bytes_of(const Completed& completed) noexcept;
 
  private:
-  using Place = std::list<Completed>::iterator;
+  using ByAge = std::list<Completed, BlockAllocator<Completed>>;
+  using Place = ByAge::iterator;
   Completed take(Place place);
 
   const std::size_t count_max_;
   const std::size_t bytes_max_;
-  std::list<Completed> by_age_;  // oldest first
+  ByAge by_age_;  // oldest first
   boost::unordered_flat_map<ProcedureId, Place, std::hash<ProcedureId>> by_id_;
   std::size_t bytes_ = 0;
 };

@@ -9,11 +9,11 @@
 #pragma once
 
 #include <pv2/base/assert.h>
+#include <pv2/base/block_cache.h>
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -41,10 +41,10 @@ class CompactBytes {
     const bool fits = sizes.size <= sizes.capacity && sizes.capacity - sizes.size <= kWasteMax;
     if (!fits) {
       sizes.capacity = sizes.size;
-      auto block = std::make_unique_for_overwrite<char[]>(sizeof sizes + sizes.size);
-      std::memcpy(block.get() + sizeof sizes, bytes.data(), sizes.size);
+      auto* const block = static_cast<char*>(take_block(sizeof sizes + sizes.size));
+      std::memcpy(block + sizeof sizes, bytes.data(), sizes.size);
       clear();
-      word_ = std::bit_cast<std::uintptr_t>(block.release());
+      word_ = std::bit_cast<std::uintptr_t>(block);
     } else {
       PV2_ASSERT(has_block(), "a byte string with a capacity has a block");
       std::memmove(block() + sizeof sizes, bytes.data(), sizes.size);
@@ -64,7 +64,7 @@ class CompactBytes {
   [[nodiscard]] bool empty() const noexcept { return word_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return view().size(); }
   void clear() noexcept {
-    if (has_block()) delete[] block();
+    if (has_block()) give_block(block(), sizeof(Sizes) + capacity());
     word_ = 0;
   }
 

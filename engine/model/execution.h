@@ -20,6 +20,7 @@
 #pragma once
 
 #include <pv2/base/assert.h>
+#include <pv2/base/block_cache.h>
 #include <pv2/base/procedure_state.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
@@ -52,6 +53,8 @@ struct Waiter {
   Reply<Result<ProcedureResult>> reply;
   std::uint64_t ticket = 0;  ///< Names the waiter, to withdraw it when its patience ends.
 };
+
+using Waiters = std::forward_list<Waiter, BlockAllocator<Waiter>>;  ///< The newest first.
 
 /// The record of a member that was in the middle of a step when its rollback was planned, as it was
 /// before that. It is restored if a wider domain fails before an undo of that step is recorded.
@@ -119,7 +122,7 @@ enum class NoReturn : std::uint8_t {
   kBeyond,  ///< Counted in RareOfDomain::beyond of its root.
 };
 
-struct Execution final : SchedulerEntry, Identity {
+struct Execution final : SchedulerEntry, Identity, Recycled {
   // --- Its place in the tree. Set by belong_to(), constant but for the links.
   Execution* root = nullptr;    ///< Itself for a root.
   Execution* head = nullptr;    ///< Of its domain.
@@ -154,7 +157,7 @@ struct Execution final : SchedulerEntry, Identity {
   std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended; most have none.
   std::unique_ptr<StoppedStep> stopped;   ///< Set: its newest turn undoes an unrecorded step.
   InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
-  std::forward_list<Waiter> waiters;      ///< Of a root: waiters for its result, newest first.
+  Waiters waiters;                        ///< Of a root: waiters for its result.
   Domain domain;                          ///< Used only in a head.
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }

@@ -6,6 +6,7 @@
 
 #pragma once
 #include <pv2/base/assert.h>
+#include <pv2/base/block_cache.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -50,11 +51,11 @@ class LazyVector {
   void reserve(std::size_t capacity) {
     const Sizes sizes = read_sizes();
     if (capacity <= sizes.capacity) return;
-    auto block = std::make_unique_for_overwrite<std::byte[]>(kItemsAt + capacity * kItemBytes);
+    auto* const block = static_cast<std::byte*>(take_block(bytes_for(capacity)));
     if (sizes.size != 0) {
-      std::memcpy(block.get() + kItemsAt, block_.get() + kItemsAt, sizes.size * kItemBytes);
+      std::memcpy(block + kItemsAt, block_.get() + kItemsAt, sizes.size * kItemBytes);
     }
-    block_ = std::move(block);
+    block_.reset(block);
     write_sizes({sizes.size, static_cast<std::uint32_t>(capacity)});
   }
   void push_back(const T& item) {
@@ -82,15 +83,27 @@ class LazyVector {
   static constexpr std::size_t kItemBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
   static constexpr std::size_t kItemsAt = std::max(sizeof(Sizes), alignof(T));
 
-  [[nodiscard]] Sizes read_sizes() const noexcept {
+  static constexpr std::size_t bytes_for(std::size_t capacity) noexcept {
+    return kItemsAt + capacity * kItemBytes;
+  }
+  struct GiveBlock {
+    void operator()(std::byte* block) const noexcept {
+      give_block(block, bytes_for(sizes_in(block).capacity));
+    }
+  };
+
+  static Sizes sizes_in(const std::byte* block) noexcept {
     Sizes sizes;
-    if (block_) std::memcpy(&sizes, block_.get(), sizeof sizes);
+    std::memcpy(&sizes, block, sizeof sizes);
     return sizes;
+  }
+  [[nodiscard]] Sizes read_sizes() const noexcept {
+    return block_ ? sizes_in(block_.get()) : Sizes();
   }
   void write_sizes(Sizes sizes) noexcept { std::memcpy(block_.get(), &sizes, sizeof sizes); }
   [[nodiscard]] T* items() const noexcept { return reinterpret_cast<T*>(block_.get() + kItemsAt); }
 
-  std::unique_ptr<std::byte[]> block_;  // NOLINT(*-avoid-c-arrays): sizes, then the items
+  std::unique_ptr<std::byte, GiveBlock> block_;  // sizes, then the items
 };
 
 }  // namespace pv2

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
+
 #include <memory>
 
 namespace pv2 {
@@ -14,22 +16,26 @@ namespace pv2 {
 template <class T>
 class OnDemand {
  public:
-  [[nodiscard]] const T& operator*() const noexcept { return value_ ? *value_ : nothing(); }
+  [[nodiscard]] const T& operator*() const noexcept { return held_ ? held_->value : nothing(); }
   [[nodiscard]] const T* operator->() const noexcept { return &**this; }
-  [[nodiscard]] bool is_made() const noexcept { return value_ != nullptr; }
+  [[nodiscard]] bool is_made() const noexcept { return held_ != nullptr; }
   /// To write to it.
   [[nodiscard]] T& edit() {
-    if (!value_) value_ = std::make_unique<T>();
-    return *value_;
+    if (!held_) held_ = std::make_unique<Held>();
+    return held_->value;
   }
 
  private:
+  struct Held : Recycled {
+    T value;
+  };
+
   static const T& nothing() noexcept {
     static const T value{};
     return value;
   }
 
-  std::unique_ptr<T> value_;
+  std::unique_ptr<Held> held_;
 };
 
 }  // namespace pv2

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <pv2/base/assert.h>
+#include <pv2/base/block_cache.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/procedure_state.h>
@@ -77,7 +78,7 @@ class History {
     Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
   };
   static_assert(sizeof(Packed) == 16);
-  struct Ring {
+  struct Ring : Recycled {
     std::array<Packed, kCapacity> entries;
     std::uint8_t next = 0;
     std::uint8_t size = 0;

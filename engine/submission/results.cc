@@ -137,11 +137,11 @@ Results::Source Results::look_up(ProcedureId id) {
 }
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
-  std::forward_list<Waiter> withdrawn;  // destroyed without the mutex: the callback is the caller's
+  Waiters withdrawn;  // destroyed without the mutex: the callback is the caller's
   StateLock lock(core_);
   Execution* const live = core_.find(id);
   if (live == nullptr) return false;
-  std::forward_list<Waiter>& waiters = live->waiters;
+  Waiters& waiters = live->waiters;
   for (auto before = waiters.before_begin(); std::next(before) != waiters.end(); ++before) {
     if (std::next(before)->ticket != ticket) continue;
     withdrawn.splice_after(withdrawn.before_begin(), waiters, before);

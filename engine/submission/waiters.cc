@@ -23,7 +23,7 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
     return root.waiters.clear();
   }
   struct Crowd {
-    std::forward_list<Waiter> waiters;
+    Waiters waiters;
     Result<ProcedureResult> result;
   };
   auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});

@@ -45,7 +45,7 @@ while (($#)); do
   shift
 done
 if ((${#layers[@]} == 0)); then
-  layers=(scheduler store idempotency rpc remote engine procedures cluster)
+  layers=(base scheduler store idempotency rpc remote engine procedures cluster)
 fi
 
 if [[ -z $copy ]]; then

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #if defined(__clang__)
@@ -58,6 +59,13 @@ class PV2_CAPABILITY("mutex") Mutex {
   void lock_contended();
   std::mutex mutex_;
 };
+
+/// What the threads of this process have met at all its mutexes, since it began.
+struct MutexContention {
+  std::uint64_t found_taken = 0;  ///< How often a thread that came to a Mutex found it taken.
+  std::uint64_t slept = 0;  ///< How often it was still taken after a while, so the thread slept.
+};
+[[nodiscard]] MutexContention mutex_contention() noexcept;
 
 /// Holds a Mutex for a scope. Owned by one thread.
 class PV2_SCOPED_CAPABILITY MutexLock {

@@ -19,6 +19,7 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
 #include <pv2/base/resource.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
@@ -56,7 +57,7 @@ enum class ErrorKind : std::uint8_t {
 /// An object lives while its steps follow one another. When a step waits or fails for now, or the
 /// process ends, the engine makes another object for the next run and decodes its fields: a member
 /// that is not a field has its initial value again.
-class Procedure {
+class Procedure : public Recycled {
  public:
   /// Without a step table a procedure has one step, number 1, called EXECUTE. A
   /// StateMachineProcedure declares its own: `static constexpr auto kSteps = pv2::steps(...);`.

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/resource.h>
@@ -47,7 +48,7 @@ enum class Disposition : std::uint8_t {
 };
 
 /// The locks of an entry that asks for any, and what the lock table knows of them. Internal.
-class EntryLocks {
+class EntryLocks : public Recycled {
  public:
   EntryLocks() = default;
   ~EntryLocks() { drop_links(); }
