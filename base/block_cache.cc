@@ -12,16 +12,20 @@
 #include "pv2/base/assert.h"
 #include "pv2/base/mutex.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PV2_NO_BLOCK_CACHE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PV2_NO_BLOCK_CACHE 1
-#endif
-#endif
-
 namespace pv2 {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kKeepsBlocks = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kKeepsBlocks = false;
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
 
 // A free block. The first one of a full batch in the depot also leads to the next batch.
 struct FreeBlock {
@@ -122,10 +126,7 @@ bool keeps_blocks() noexcept {
 }  // namespace
 
 void* take_block(std::size_t bytes) {
-#if defined(PV2_NO_BLOCK_CACHE)
-  return ::operator new(bytes);
-#else
-  if (bytes > kCachedBlockMax) return ::operator new(bytes);
+  if (!kKeepsBlocks || bytes > kCachedBlockMax) return ::operator new(bytes);
   const std::size_t number = size_number(bytes);
   Pile& pile = piles.of_size[number];
   if (pile.loose == nullptr) {
@@ -138,16 +139,13 @@ void* take_block(std::size_t bytes) {
   pile.loose = block->next;
   --pile.count;
   return block;
-#endif
 }
 
 void give_block(void* block, std::size_t bytes) noexcept {
-#if defined(PV2_NO_BLOCK_CACHE)
-  (void)bytes;
-  ::operator delete(block);
-#else
   if (block == nullptr) return;
-  if (bytes > kCachedBlockMax || !keeps_blocks()) return ::operator delete(block);
+  if (!kKeepsBlocks || bytes > kCachedBlockMax || !keeps_blocks()) {
+    return ::operator delete(block);
+  }
   const std::size_t number = size_number(bytes);
   Pile& pile = piles.of_size[number];
   if (pile.count == kBatch) {
@@ -160,7 +158,6 @@ void give_block(void* block, std::size_t bytes) noexcept {
   free_block->next = pile.loose;
   pile.loose = free_block;
   ++pile.count;
-#endif
 }
 
 }  // namespace pv2

@@ -5,16 +5,12 @@
 
 #include "core/host_calls.h"
 
-#include <memory>
 #include <utility>
 
 #include "core/run_task.h"
 
 namespace pv2 {
 namespace {
-
-// Enough for a host that goes on with some procedures at once: a life has three callbacks.
-constexpr std::size_t kCausedMost = 256;
 
 struct Frame;
 thread_local Frame* innermost_frame = nullptr;
@@ -23,7 +19,7 @@ thread_local Frame* innermost_frame = nullptr;
 struct Frame {
   const void* const engine;
   Frame* const outer = innermost_frame;
-  TaskList caused{};  // by the callbacks that ran
+  LeftByHost left{};  // by the callbacks that ran
 
   explicit Frame(const void* of) : engine(of) { innermost_frame = this; }
   ~Frame() { innermost_frame = outer; }
@@ -37,30 +33,26 @@ Frame* frame_of(const void* engine) {
   return frame;
 }
 
-// Calls them, and those that they cause, in a frame. Returns those that it has left.
-TaskList call_some(const void* engine, std::span<Task> calls) {
+}  // namespace
+
+LeftByHost call_host(const void* engine, std::span<Task> calls) {
+  if (Frame* const around = frame_of(engine); around != nullptr) {
+    for (Task& call : calls) around->left.calls.push_back(std::move(call));
+    return {};
+  }
   Frame frame(engine);
   for (Task& call : calls) run_task(engine, call);
-  for (std::size_t called = 0; !frame.caused.empty() && called < kCausedMost;) {
-    TaskList next = std::exchange(frame.caused, {});
+  for (std::size_t called = 0; !frame.left.calls.empty() && called < kCausedCallsMost;) {
+    TaskList next = std::exchange(frame.left.calls, {});
     for (Task& call : next) run_task(engine, call);
     called += next.size();
   }
-  return std::move(frame.caused);
+  return std::move(frame.left);
 }
 
-}  // namespace
-
-void call_host(const void* engine, TaskPool& pool, std::span<Task> calls) {
-  if (Frame* const frame = frame_of(engine); frame != nullptr) {
-    for (Task& call : calls) frame->caused.push_back(std::move(call));
-    return;
-  }
-  TaskList rest = call_some(engine, calls);
-  if (rest.empty()) return;
-  pool.post([&pool, engine, rest = std::make_unique<TaskList>(std::move(rest))] {
-    call_host(engine, pool, *rest);  // as this thread would have done: in a frame
-  });
+CommitList* kept_for_publication(const void* engine) noexcept {
+  Frame* const frame = frame_of(engine);
+  return frame != nullptr ? &frame->left.durable : nullptr;
 }
 
 }  // namespace pv2

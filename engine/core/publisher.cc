@@ -6,6 +6,7 @@
 #include "core/publisher.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "core/effects.h"
@@ -60,24 +61,34 @@ bool Publisher::has_committed() const {
   return !publishing_ && !committed_.empty();
 }
 
+// Callbacks on this thread may make further requests durable, which are published here, behind
+// those of `finished`. After a number of callbacks that were caused in this way the pool calls the
+// rest: so this thread comes back from callbacks that cause each other without an end.
 void Publisher::publish(CommitList finished) {
+  std::size_t own = finished.size();  // of the first requests, how many are left
+  const std::size_t caused_most = std::max(kCausedCallsMost, 4 * own);
+  std::size_t caused = 0;
   std::vector<TreeWork*> sorted;
   bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
   while (!finished.empty() || works) {
     Effects effects;
+    const bool are_caused = own == 0;
     {
       StateLock lock(core_);
       for (TreeWork* const work : sorted) hooks_.go_on_with_sorted(core_, *work);
       sorted.clear();
       for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
+        if (own != 0) --own;
         hooks_.do_tree_works(core_, effects);
       }
       works = hooks_.do_tree_works(core_, effects);
       hooks_.carry_out_waiting_orders(core_, effects);
       hooks_.audit_now_and_then(core_);
     }
-    finished.splice_back(act_on(effects));
+    if (are_caused) caused += effects.host_calls.size();
+    finished.splice_back(act_on(
+        effects, caused > caused_most ? HostIsCalledBy::kPool : HostIsCalledBy::kThisThread));
     if (!effects.to_sort.empty()) works = true;
     if (!works) continue;
     core_.store.wake_writer();  // what this thread has queued does not wait for the rest
@@ -88,10 +99,41 @@ void Publisher::publish(CommitList finished) {
   }
 }
 
-void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
+void Publisher::perform(Effects& effects) {
+  CommitList durable = act_on(effects, HostIsCalledBy::kThisThread);
+  if (!durable.empty() && is_in_callback()) return publish_after_callback(std::move(durable));
+  publish(std::move(durable));
+}
+
+bool Publisher::is_in_callback() const noexcept { return kept_for_publication(&core_) != nullptr; }
+
+void Publisher::publish_after_callback(CommitList requests) {
+  CommitList* const kept = kept_for_publication(&core_);
+  PV2_ASSERT(kept != nullptr, "this thread is in a callback of the host");
+  kept->splice_back(std::move(requests));
+}
+
+bool Publisher::publish_kept() {
+  CommitList* const kept = kept_for_publication(&core_);
+  if (kept == nullptr || kept->empty()) return false;
+  publish(std::exchange(*kept, {}));
+  return true;
+}
+
+CommitList Publisher::call_host(std::span<Task> calls) {
+  LeftByHost left = pv2::call_host(&core_, calls);
+  if (!left.calls.empty()) call_host_on_pool(std::move(left.calls));
+  return std::move(left.durable);
+}
+
+void Publisher::call_host_on_pool(TaskList calls) {
+  core_.pool->post([this, calls = std::make_unique<TaskList>(std::move(calls))] {
+    publish(call_host(*calls));  // as this thread would have done
+  });
+}
 
 // Returns the requests that are durable at once, by the answer of the store.
-CommitList Publisher::act_on(Effects& effects) {
+CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   if (effects.timers_moved) hooks_.timers_moved();
   for (auto& garbage : effects.garbage) {
     const std::size_t most = core_.store_limits.batch_operations / 2;
@@ -114,7 +156,13 @@ CommitList Publisher::act_on(Effects& effects) {
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
   // Code of the host may block. What this thread has queued and not begun to write does not wait.
   if (!effects.host_calls.empty() || !effects.log_lines.empty()) core_.store.wake_writer();
-  if (!effects.host_calls.empty()) call_host(&core_, *core_.pool, effects.host_calls);
+  if (!effects.host_calls.empty()) {
+    if (who == HostIsCalledBy::kPool) {
+      call_host_on_pool(std::move(effects.host_calls));
+    } else {
+      durable.splice_back(call_host(effects.host_calls));
+    }
+  }
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }

@@ -14,7 +14,12 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <span>
+
 #include "core/engine_core.h"
+#include "core/task_pool.h"
 
 namespace pv2 {
 
@@ -49,9 +54,21 @@ class Publisher final : public CommitSink {
   void publish(CommitList finished);
   /// Does what a critical section decided. The caller holds no lock.
   void perform(Effects& effects);
+  /// Whether this thread is in a callback of the host (CallbackThread::kEngine).
+  [[nodiscard]] bool is_in_callback() const noexcept;
+  /// Publishes `requests` when the callback in which this thread is has returned: so those of many
+  /// callbacks share a critical section.
+  void publish_after_callback(CommitList requests);
+  /// Publishes at once what publish_after_callback() has taken on this thread. Returns whether that
+  /// was anything.
+  bool publish_kept();
 
  private:
-  CommitList act_on(Effects& effects);
+  /// Who calls the callbacks that have their answer now.
+  enum class HostIsCalledBy : std::uint8_t { kThisThread, kPool };
+  CommitList act_on(Effects& effects, HostIsCalledBy who);
+  CommitList call_host(std::span<Task> calls);
+  void call_host_on_pool(TaskList calls);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 

@@ -256,9 +256,10 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
   Random& random = engine_->host_random;
   std::size_t steps = 0;
   for (bool progress = true; progress && steps < max_steps && !host.is_stopping();) {
+    progress = engine_->publisher.publish_kept();  // if a callback is in this call
     const Workers::Round round = engine_->workers.run_once(max_steps - steps, random);
     steps += round.steps;
-    progress = round.polled;
+    progress = round.polled || progress;
     progress = engine_->core.store.pump() || progress;
     progress = engine_->core.pool->run_one() || progress;
     progress = engine_->timers.fire_due() != 0 || progress;

@@ -54,7 +54,40 @@ Result<std::vector<std::string>> find_audits(ProcedureStore& store, ProcedureId 
 
 }  // namespace
 
+// An acknowledgement by a callback on one of the engine's threads. It is judged when the callback
+// has returned, in a critical section that it shares with those of other callbacks. Where the store
+// keeps no records that is all there is to do.
+struct Acknowledgements::InCallback final : EngineRequest, Recycled {
+  InCallback(Acknowledgements& by, ProcedureId what, Reply<Status> told)
+      : acknowledgements(by), id(what), reply(std::move(told)) {}
+
+  // `core` is that of the acknowledgements.
+  void published(EngineCore& /*core*/, Effects& effects) override PV2_NO_THREAD_SAFETY_ANALYSIS {
+    const std::unique_ptr<InCallback> owned(this);
+    acknowledgements.acknowledge_in_section(*this, effects);
+  }
+  // Its status is always OK: it was never sent to the store.
+  void failed(EngineCore& /*core*/, const RequestFailure& /*why*/, Effects& /*effects*/) override {
+    PV2_ASSERT(false, "an acknowledgement that is not judged yet has no rows that could fail");
+  }
+
+  Acknowledgements& acknowledgements;
+  ProcedureId id;
+  Reply<Status> reply;
+};
+
+void Acknowledgements::acknowledge_in_section(InCallback& request, Effects& effects) {
+  const Verdict verdict = judge(request.id, nullptr);
+  auto commit = act(verdict, request.id, std::move(request.reply), nullptr, effects);
+  if (commit != nullptr) commit.release()->published(core_, effects);
+}
+
 void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
+  if (kept == nullptr && !core_.keeps_records && publisher_.is_in_callback()) {
+    CommitList request;
+    request.push_back(*new InCallback(*this, id, std::move(reply)));
+    return publisher_.publish_after_callback(std::move(request));
+  }
   Effects effects;
   effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;
   std::unique_ptr<AcknowledgeCommit> commit;
@@ -62,26 +95,9 @@ void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const Ke
   {
     StateLock lock(core_);
     const Verdict verdict = judge(id, kept);
-    switch (verdict.kind) {
-      case Verdict::Kind::kJoins:
-        verdict.pending->replies.push_back(std::move(reply));
-        return;
-      case Verdict::Kind::kWaits:
-        verdict.garbage->acknowledgements.push_back(once_deleted(id, std::move(reply)));
-        return;
-      case Verdict::Kind::kRefused:
-        effects.reply(std::move(reply), verdict.refusal);
-        break;
-      case Verdict::Kind::kStale:
-        delete_date(*kept, effects);
-        effects.reply(std::move(reply), Status());
-        break;
-      case Verdict::Kind::kFresh:
-        commit = begin(id, verdict.completed, std::move(reply));
-        if (const Completed* const completed = verdict.completed; completed != nullptr) {
-          rows = {.is_known = true, .audited = completed->audited, .in_place = completed->in_place};
-        }
-        break;
+    commit = act(verdict, id, std::move(reply), kept, effects);
+    if (const Completed* const completed = verdict.completed; completed != nullptr) {
+      rows = {.is_known = true, .audited = completed->audited, .in_place = completed->in_place};
     }
   }
   if (commit == nullptr) return publisher_.perform(effects);
@@ -130,6 +146,29 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
   }
   if (completed == nullptr && !core_.keeps_records) return refused(forgotten(id));
   return {.kind = Kind::kFresh, .completed = completed};
+}
+
+std::unique_ptr<AcknowledgeCommit> Acknowledgements::act(const Verdict& verdict, ProcedureId id,
+                                                         Reply<Status> reply,
+                                                         const KeptResult* kept, Effects& effects) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kJoins:
+      verdict.pending->replies.push_back(std::move(reply));
+      break;
+    case Verdict::Kind::kWaits:
+      verdict.garbage->acknowledgements.push_back(once_deleted(id, std::move(reply)));
+      break;
+    case Verdict::Kind::kRefused:
+      effects.reply(std::move(reply), verdict.refusal);
+      break;
+    case Verdict::Kind::kStale:
+      delete_date(*kept, effects);
+      effects.reply(std::move(reply), Status());
+      break;
+    case Verdict::Kind::kFresh:
+      return begin(id, verdict.completed, std::move(reply));
+  }
+  return nullptr;
 }
 
 std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,

@@ -62,10 +62,18 @@ class Acknowledgements {
   };
   using Keys = std::vector<std::string>;
 
+  struct InCallback;
+
   void acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept);
+  void acknowledge_in_section(InCallback& request, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
   /// Changes nothing.
   [[nodiscard]] Verdict judge(ProcedureId id, const KeptResult* kept)
       PV2_REQUIRES(core_.state_mutex);
+  /// Does what the verdict says: answers the caller, has it wait, or makes a request.
+  std::unique_ptr<AcknowledgeCommit> act(const Verdict& verdict, ProcedureId id,
+                                         Reply<Status> reply, const KeptResult* kept,
+                                         Effects& effects) PV2_REQUIRES(core_.state_mutex);
   std::unique_ptr<AcknowledgeCommit> begin(ProcedureId id, const Completed* completed,
                                            Reply<Status> reply) PV2_REQUIRES(core_.state_mutex);
   [[nodiscard]] Reply<Status> once_deleted(ProcedureId id, Reply<Status> reply);

@@ -29,15 +29,67 @@ std::string words(const Nonce& nonce) {
 
 }  // namespace
 
+// A submission by a callback on one of the engine's threads. It is judged when the callback has
+// returned, in a critical section that it shares with those of other callbacks.
+struct Admission::InCallback final : EngineRequest, Recycled {
+  InCallback(Admission& by, Candidate what, Submitter who)
+      : admission(by), candidate(std::move(what)), submitter(std::move(who)) {}
+
+  // `core` is that of the admission.
+  void published(EngineCore& /*core*/, Effects& effects) override PV2_NO_THREAD_SAFETY_ANALYSIS {
+    admission.admit_in_section(std::unique_ptr<InCallback>(this), effects);
+  }
+  // Its status is always OK: it was never sent to the store.
+  void failed(EngineCore& /*core*/, const RequestFailure& /*why*/, Effects& /*effects*/) override {
+    PV2_ASSERT(false, "a submission that is not judged yet has no record that could fail");
+  }
+
+  Admission& admission;
+  Candidate candidate;
+  Submitter submitter;
+};
+
 void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
                        SubmitOptions options, Submitter submitter) {
   Effects effects;
+  Result<Candidate> candidate = make_candidate(core_, type, std::move(procedure), options);
+  if (!candidate.ok()) {
+    refuse(submitter, candidate.status(), effects);
+    return publisher_.perform(effects);  // nothing has changed
+  }
+  if (!core_.keeps_records && publisher_.is_in_callback()) {
+    CommitList request;
+    request.push_back(*new InCallback(*this, *std::move(candidate), std::move(submitter)));
+    return publisher_.publish_after_callback(std::move(request));
+  }
+  admit(*candidate, std::move(submitter));
+}
+
+void Admission::admit(Candidate& candidate, Submitter submitter) {
+  Effects effects;
   effects.caller_writes = submitter.reply.on == ReplyOn::kWaitingCaller ||
                           submitter.taker.on == ReplyOn::kWaitingCaller;
-  auto commit =
-      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
+  auto commit = reserve(candidate, std::move(submitter), effects);
   if (commit) effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
+}
+
+void Admission::admit_in_section(std::unique_ptr<InCallback> request, Effects& effects) {
+  Candidate& candidate = request->candidate;
+  const Verdict verdict = judge(candidate, nullptr, {});
+  if (verdict.kind == Verdict::Kind::kAskStore) {
+    effects.answers.emplace_back([this, request = std::move(request)] {
+      admit(request->candidate, std::move(request->submitter));
+    });
+    return;
+  }
+  auto commit = act(verdict, candidate, std::move(request->submitter), effects);
+  if (commit != nullptr) {
+    fill(std::move(candidate.execution), *commit, false);
+    effects.commits.push_back(*commit.release());
+  }
+  // The user's object is destroyed without the mutex.
+  if (candidate.procedure) effects.answers.emplace_back([request = std::move(request)] {});
 }
 
 void Admission::submit_encoded(std::string_view type, std::string_view arguments,
@@ -52,6 +104,7 @@ void Admission::submit_encoded(std::string_view type, std::string_view arguments
 }
 
 void Admission::find(const Nonce& nonce, Reply<Result<Submitted>> reply) {
+  publisher_.publish_kept();  // what this thread has submitted in a callback is found
   Effects effects;
   FromStore from_store;
   for (;;) {
@@ -81,8 +134,13 @@ std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
                                                           SubmitOptions options,
                                                           Submitter submitter) {
   Effects effects;
-  auto commit =
-      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
+  std::unique_ptr<InsertCommit> commit;
+  Result<Candidate> candidate = make_candidate(core_, type, std::move(procedure), options);
+  if (candidate.ok()) {
+    commit = reserve(*candidate, std::move(submitter), effects);
+  } else {
+    refuse(submitter, candidate.status(), effects);
+  }
   publisher_.perform(effects);
   return commit;
 }
@@ -114,15 +172,8 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
   publisher_.perform(effects);
 }
 
-std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
-                                                 std::unique_ptr<Procedure> procedure,
-                                                 SubmitOptions options, Submitter submitter,
+std::unique_ptr<InsertCommit> Admission::reserve(Candidate& candidate, Submitter submitter,
                                                  Effects& effects) {
-  Result<Candidate> candidate = make_candidate(core_, type, std::move(procedure), options);
-  if (!candidate.ok()) {
-    refuse(submitter, candidate.status(), effects);
-    return nullptr;
-  }
   const bool is_encoded = core_.keeps_records || submitter.step != nullptr;
   std::unique_ptr<InsertCommit> commit;
   FromStore from_store;
@@ -130,20 +181,20 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
     std::uint64_t evictions = 0;
     {
       StateLock lock(core_);
-      const Verdict verdict = judge(*candidate, submitter.step, from_store);
+      const Verdict verdict = judge(candidate, submitter.step, from_store);
       if (verdict.kind != Verdict::Kind::kAskStore) {
-        commit = act(verdict, *candidate, std::move(submitter), effects);
+        commit = act(verdict, candidate, std::move(submitter), effects);
         break;
       }
       evictions = core_.state.submissions.evictions;
     }
-    from_store = ask_store(candidate->nonce(), evictions);
+    from_store = ask_store(candidate.nonce(), evictions);
   }
   if (commit == nullptr) return nullptr;
-  if (candidate->nonce() && !from_store.was_asked) {
-    check_unknown(candidate->nonce(), candidate->execution->id);
+  if (candidate.nonce() && !from_store.was_asked) {
+    check_unknown(candidate.nonce(), candidate.execution->id);
   }
-  fill(std::move(candidate->execution), *commit, is_encoded);
+  fill(std::move(candidate.execution), *commit, is_encoded);
   return commit;
 }
 

@@ -75,8 +75,12 @@ class Admission {
     Status failure{};                   ///< The store could not answer.
   };
 
-  std::unique_ptr<InsertCommit> reserve(std::string_view type, std::unique_ptr<Procedure> procedure,
-                                        SubmitOptions options, Submitter submitter,
+  struct InCallback;
+
+  void admit(Candidate& candidate, Submitter submitter);
+  void admit_in_section(std::unique_ptr<InCallback> request, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
+  std::unique_ptr<InsertCommit> reserve(Candidate& candidate, Submitter submitter,
                                         Effects& effects);
   // The checks: they change nothing.
   [[nodiscard]] Verdict judge(const Candidate& candidate, const Execution* step,

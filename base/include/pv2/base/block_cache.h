@@ -34,9 +34,9 @@ class Recycled {
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);
   }
-  static void operator delete(void* object, std::size_t bytes,
+  static void operator delete(void* object, std::size_t /*bytes*/,
                               std::align_val_t alignment) noexcept {
-    ::operator delete(object, bytes, alignment);
+    ::operator delete(object, alignment);
   }
   static void* operator new(std::size_t /*bytes*/, void* place) noexcept { return place; }
   static void operator delete(void* /*object*/, void* /*place*/) noexcept {}
