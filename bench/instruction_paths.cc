@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -151,6 +152,26 @@ struct Bench {
     }
   }
 
+  // Lives of FiveSteps, 64 at a time, each submitted by the callback that has the result of
+  // another.
+  void lives_from_callbacks(std::uint64_t count) {
+    std::uint64_t next = 0;
+    const pv2::AsyncExecutor async = executor->async(pv2::CallbackThread::kEngine);
+    std::function<void()> submit = [&] {
+      if (next == count) return;
+      ++next;
+      async.submit(FiveSteps("t" + std::to_string(next)), {.nonce = {1, next}},
+                   [&](const pv2::Result<pv2::Submitted>& submitted) {
+                     async.wait(submitted->id, [&](const pv2::Result<pv2::ProcedureResult>& r) {
+                       async.acknowledge(r->id, [](const pv2::Status&) {});
+                       submit();
+                     });
+                   });
+    };
+    for (int i = 0; i < 64; ++i) submit();
+    executor->run_until_idle();
+  }
+
   // As lives(), with execute() instead of three verbs.
   void executions(std::uint64_t count) {
     for (std::uint64_t first = 1; first <= count; first += 16) {
@@ -204,8 +225,8 @@ int print_compiler() {
 int usage() {
   std::fprintf(stderr,
                "usage: instruction_paths PATH COUNT | --compiler\n"
-               "paths: noop_master noop_simple noop_execute contended memory retry wait children "
-               "restart\n");
+               "paths: noop_master noop_simple noop_callbacks noop_execute contended memory retry "
+               "wait children restart\n");
   return 2;
 }
 
@@ -220,6 +241,8 @@ int main(int argc, char** argv) {
     Bench(pv2::noop()).lives(count);
   } else if (path == "noop_simple") {
     Bench(pv2::noop(), true).lives(count);
+  } else if (path == "noop_callbacks") {
+    Bench(pv2::noop(), true).lives_from_callbacks(count);
   } else if (path == "noop_execute") {
     Bench(pv2::noop()).executions(count);
   } else if (path == "contended") {

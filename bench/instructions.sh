@@ -31,6 +31,7 @@ count_of() {  # path repetitions
 # path, repetitions, units per repetition, what a unit is
 paths='noop_master 480 5 step
 noop_simple 480 5 step
+noop_callbacks 1280 5 step
 noop_execute 480 5 step
 contended 480 5 step
 memory 480 5 step
