@@ -2,7 +2,8 @@
 //
 // Sizes are those that malloc can use without loss: 8 bytes more than a multiple of 16. Per size, a
 // thread has a pile of loose blocks and at most one full batch. So a thread that takes and gives by
-// turns goes to the depot only once per batch.
+// turns goes to the depot only once per batch. It does not wait for a depot that another thread
+// has: callers may hold any mutex, and the child of a fork() has nobody to wait for.
 
 #include "pv2/base/block_cache.h"
 
@@ -15,7 +16,9 @@
 namespace pv2 {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(PV2_KEEP_BLOCKS)  // by the test of this file
+constexpr bool kKeepsBlocks = true;
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kKeepsBlocks = false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -63,26 +66,27 @@ void free_all(FreeBlock* block) noexcept {
 
 FreeBlock* take_batch(std::size_t number) noexcept {
   Depot& depot = depots[number];
-  MutexLock lock(depot.mutex);
+  if (!depot.mutex.try_lock()) return nullptr;
   FreeBlock* const batch = depot.top;
-  if (batch == nullptr) return nullptr;
-  depot.top = batch->next_batch;
-  --depot.batches;
+  if (batch != nullptr) {
+    depot.top = batch->next_batch;
+    --depot.batches;
+  }
+  depot.mutex.unlock();
   return batch;
 }
 
 void give_batch(std::size_t number, FreeBlock* batch) noexcept {
-  {
-    Depot& depot = depots[number];
-    MutexLock lock(depot.mutex);
-    if ((depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes) {
-      batch->next_batch = depot.top;
-      depot.top = batch;
-      ++depot.batches;
-      return;
-    }
+  Depot& depot = depots[number];
+  if (!depot.mutex.try_lock()) return free_all(batch);
+  const bool has_room = (depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes;
+  if (has_room) {
+    batch->next_batch = depot.top;
+    depot.top = batch;
+    ++depot.batches;
   }
-  free_all(batch);
+  depot.mutex.unlock();
+  if (!has_room) free_all(batch);
 }
 
 // The free blocks of one size that a thread has.

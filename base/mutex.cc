@@ -13,8 +13,8 @@ namespace {
 constexpr int kLooks = 200;
 
 // Relaxed: they are counts, and nothing is published through them.
-std::atomic<std::uint64_t> found_taken{0};
-std::atomic<std::uint64_t> slept{0};
+alignas(64) std::atomic<std::uint64_t> found_taken{0};
+alignas(64) std::atomic<std::uint64_t> slept{0};
 
 void pause() noexcept {
 #if defined(__x86_64__)

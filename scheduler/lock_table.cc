@@ -290,6 +290,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
   if (entry.waiting_descendants_ != 0) suspects_cycles_ = true;  // they no longer pass waiters
   entry.holds_locks_ = false;
   const auto links = links_of(entry);
+  PV2_ASSERT(!links.empty(), "an entry that gives locks back asked for some");
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockNode& node = link.node();

@@ -33,9 +33,12 @@ struct Effects {
   TaskList answers;
   /// Answers and callbacks by the host's code. They run on the pool.
   TaskList pool_tasks;
-  /// Answers by the host's code, and to crowds. They run on the thread that performs the effects,
-  /// after the others.
+  /// Answers by the host's code that run on the thread that performs the effects, after the others,
+  /// or on the pool if that thread has called very many (Publisher::publish()).
   TaskList host_calls;
+  /// Answers to crowds. They run like those, and never on the pool: a blocked caller may be in the
+  /// crowd that the pool's threads wait for.
+  TaskList crowds;
   /// Requests that are durable already and are to be published now.
   CommitList durable;
   /// To be destroyed: the scheduler has forgotten them, and no pointer to them is left.

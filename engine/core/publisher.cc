@@ -155,7 +155,9 @@ CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
   // Code of the host may block. What this thread has queued and not begun to write does not wait.
-  if (!effects.host_calls.empty() || !effects.log_lines.empty()) core_.store.wake_writer();
+  const bool calls_host = !effects.host_calls.empty() || !effects.crowds.empty();
+  if (calls_host || !effects.log_lines.empty()) core_.store.wake_writer();
+  if (!effects.crowds.empty()) durable.splice_back(call_host(effects.crowds));
   if (!effects.host_calls.empty()) {
     if (who == HostIsCalledBy::kPool) {
       call_host_on_pool(std::move(effects.host_calls));

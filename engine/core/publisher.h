@@ -7,7 +7,8 @@
 //
 // It is the sink of the store. So it runs on the committer's thread, or on the thread that
 // committed if the store has no committer. It leaves a long list to an idle worker, so that the
-// committer can go on writing.
+// committer can go on writing. What callbacks of the host make durable on its thread comes behind
+// what it publishes; the pool goes on with callbacks that cause each other without an end.
 //
 // How it fails: a request that comes back with an error ends the run of the engine (store_failed).
 // No request after it is published.
@@ -52,7 +53,8 @@ class Publisher final : public CommitSink {
 
   /// Publishes requests that are durable or have failed, and the requests that follow from them.
   void publish(CommitList finished);
-  /// Does what a critical section decided. The caller holds no lock.
+  /// Does what a critical section decided. The caller holds no lock. In a callback of the host,
+  /// what becomes durable at once is published after it.
   void perform(Effects& effects);
   /// Whether this thread is in a callback of the host (CallbackThread::kEngine).
   [[nodiscard]] bool is_in_callback() const noexcept;

@@ -42,7 +42,8 @@ class PV2_SCOPED_CAPABILITY StateLock {
 
 /// Holds the share of one worker for a scope. While it does, no thread holds the state mutex, which
 /// takes all shares: so what it reads does not change, except procedures that other workers have in
-/// flight, and no other thread reads those that this worker has. Takes no other mutex.
+/// flight, and no other thread reads those that this worker has. Takes no other mutex of the
+/// engine.
 class PV2_SCOPED_CAPABILITY StateShare {
  public:
   StateShare(EngineCore& core, std::size_t worker) PV2_ACQUIRE_SHARED(core.state_mutex)

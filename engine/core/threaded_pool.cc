@@ -9,11 +9,45 @@
 #include <pv2/base/thread.h>
 
 #include <algorithm>
+#include <deque>
+#include <span>
 #include <utility>
 
 #include "core/run_task.h"
 
 namespace pv2 {
+namespace {
+
+// The tasks of one stopped pool that this thread has to run. A task may cause further ones, such as
+// the refusal of what a callback asks for: they run when it has returned, so a host that goes on
+// after each refusal needs no more stack than one callback.
+struct LateTasks {
+  const void* engine;
+  LateTasks* outer;
+  std::deque<Task> tasks{};
+};
+thread_local LateTasks* late_tasks = nullptr;
+
+void run_late(const void* engine, std::span<Task> tasks) {
+  LateTasks* around = late_tasks;
+  while (around != nullptr && around->engine != engine) around = around->outer;
+  if (around != nullptr) {
+    for (Task& task : tasks) around->tasks.push_back(std::move(task));
+    return;
+  }
+  LateTasks late{engine, late_tasks};
+  late_tasks = &late;
+  for (Task& task : tasks) late.tasks.push_back(std::move(task));
+  while (!late.tasks.empty()) {
+    Task task = std::move(late.tasks.front());
+    late.tasks.pop_front();
+    run_task(engine, task);
+  }
+  late_tasks = late.outer;
+}
+
+}  // namespace
+
 namespace {
 
 Task take(std::deque<Task>& tasks) {
@@ -68,8 +102,7 @@ void ThreadedPool::post_all(std::span<Task> tasks) {
   }
   for (; wakes != 0; --wakes) sleepers_.arrived.notify_one();
   if (wake_stand_in) stand_in_.arrived.notify_one();
-  if (taken) return;
-  for (Task& task : tasks) run_task(engine_, task);
+  if (!taken) run_late(engine_, tasks);
 }
 
 void ThreadedPool::post_blocking(Task task) {
@@ -82,7 +115,7 @@ void ThreadedPool::post_blocking(Task task) {
     }
   }
   if (wake) sleepers_.arrived.notify_one();
-  if (task) run_task(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+  if (task) run_late(engine_, std::span(&task, 1));  // NOLINT(bugprone-use-after-move): stopped
 }
 
 void ThreadedPool::post_news(Task task) {
@@ -95,7 +128,7 @@ void ThreadedPool::post_news(Task task) {
     }
   }
   if (wake) teller_.arrived.notify_one();
-  if (task) run_task(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+  if (task) run_late(engine_, std::span(&task, 1));  // NOLINT(bugprone-use-after-move): stopped
 }
 
 std::size_t ThreadedPool::unfinished() const {

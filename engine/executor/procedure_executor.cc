@@ -216,7 +216,11 @@ AsyncExecutor ProcedureExecutor::async(CallbackThread callbacks) noexcept {
 
 OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*engine_); }
 
-Inspection ProcedureExecutor::inspect() const noexcept { return Inspection(*engine_); }
+// What this thread has submitted in a callback is shown.
+Inspection ProcedureExecutor::inspect() const {
+  engine_->publisher.publish_kept();
+  return Inspection(*engine_);
+}
 
 Result<Subscription> ProcedureExecutor::listen(ProcedureListener listener) {
   const Result<std::uint64_t> id = engine_->listeners->add(std::move(listener));
@@ -265,6 +269,7 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
     progress = engine_->timers.fire_due() != 0 || progress;
     if (!progress) progress = engine_->deadlocks.search_at_idle();
   }
+  engine_->publisher.publish_kept();
   engine_->workers.bury();
   if (entry == HostThread::Entry::kFirst && host.leave()) shut_down();
   return steps;

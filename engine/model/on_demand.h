@@ -31,7 +31,7 @@ class OnDemand {
   };
 
   static const T& nothing() noexcept {
-    static const T value{};
+    static const T& value = *new T();  // never destroyed: an executor may be static, too
     return value;
   }
 

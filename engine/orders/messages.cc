@@ -118,6 +118,7 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
 
 void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
+  publisher_.publish_kept();  // what this thread has acknowledged in a callback is gone
   auto message = abort_message(std::move(options));
   const AuditEntry audit = entry != nullptr ? *entry : entry_of(id, *message);
   Effects effects;
@@ -191,6 +192,7 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
 }
 
 void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
+  publisher_.publish_kept();  // as abort() does
   Effects effects;
   effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {

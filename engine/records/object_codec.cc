@@ -25,7 +25,9 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
                             execution.priority = object.priority();
                           });
   if (status.ok()) status = check_locks(type.name, locks);
-  if (status.ok() && !locks.empty()) execution.edit_locks() = std::move(locks);
+  // A set that is empty now may be given the place of a limit on the type.
+  const bool says_something = !locks.empty() || locks.scope() != LockScope::kOperation;
+  if (status.ok() && says_something) execution.edit_locks() = std::move(locks);
   return status;
 }
 

@@ -27,7 +27,7 @@ Status Recovery::load(Effects& effects) {
   // Every id below the watermark may have been issued, and may be in somebody's log.
   core_.state.ids.begin(highest_);
   const bool is_new = core_.state.ids.durable_watermark() == 0;
-  core_.state.submissions.store_knows_more_nonces = !is_new;
+  core_.state.submissions.store_knows_more_nonces = core_.keeps_records && !is_new;
   freeze_relatives(core_, trees_);
   tell_of_set_aside(core_, effects);
   leftovers_.delete_orphans(effects);

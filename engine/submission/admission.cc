@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read reserve() first: encode and check without a lock, judge, ask the store if the judgement
-// depends on it, act, and write the first record.
+// Read submit() first: it encodes and checks without a lock. Then reserve(): judge, ask the store
+// if the judgement depends on it, act, and write the first record.
 
 #include "submission/admission.h"
 
@@ -62,14 +62,9 @@ void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedu
     request.push_back(*new InCallback(*this, *std::move(candidate), std::move(submitter)));
     return publisher_.publish_after_callback(std::move(request));
   }
-  admit(*candidate, std::move(submitter));
-}
-
-void Admission::admit(Candidate& candidate, Submitter submitter) {
-  Effects effects;
   effects.caller_writes = submitter.reply.on == ReplyOn::kWaitingCaller ||
                           submitter.taker.on == ReplyOn::kWaitingCaller;
-  auto commit = reserve(candidate, std::move(submitter), effects);
+  auto commit = reserve(*candidate, std::move(submitter), effects);
   if (commit) effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
 }
@@ -77,12 +72,8 @@ void Admission::admit(Candidate& candidate, Submitter submitter) {
 void Admission::admit_in_section(std::unique_ptr<InCallback> request, Effects& effects) {
   Candidate& candidate = request->candidate;
   const Verdict verdict = judge(candidate, nullptr, {});
-  if (verdict.kind == Verdict::Kind::kAskStore) {
-    effects.answers.emplace_back([this, request = std::move(request)] {
-      admit(request->candidate, std::move(request->submitter));
-    });
-    return;
-  }
+  PV2_ASSERT(verdict.kind != Verdict::Kind::kAskStore,
+             "a store that keeps no records knows no nonces");
   auto commit = act(verdict, candidate, std::move(request->submitter), effects);
   if (commit != nullptr) {
     fill(std::move(candidate.execution), *commit, false);

@@ -77,7 +77,6 @@ class Admission {
 
   struct InCallback;
 
-  void admit(Candidate& candidate, Submitter submitter);
   void admit_in_section(std::unique_ptr<InCallback> request, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
   std::unique_ptr<InsertCommit> reserve(Candidate& candidate, Submitter submitter,

@@ -28,7 +28,7 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
   };
   auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});
   root.waiters.clear();
-  effects.host_calls.push_back([&core, crowd = std::move(crowd)]() noexcept {
+  effects.crowds.push_back([&core, crowd = std::move(crowd)]() noexcept {
     crowd->waiters.reverse();
     for (Waiter& waiter : crowd->waiters) {
       switch (waiter.reply.on) {

@@ -10,7 +10,7 @@
 //     phase, object, slots, wanted signals, epoch    what a step awaits; the step runs again
 //     timed_out, wake_pending                        told to the next run, or found again
 //     started, the turns of a rollback               planned again, perhaps with more turns
-//     unfinished_children, joined_children           counted again
+//     Children::unfinished, joined                   counted again
 //     numbers of messages to come, abort_accepted    of messages that are on their way
 //     waiters, listeners, places in queues           their callers ask again
 //     next id                                        may skip ids, but never goes back (next_id)

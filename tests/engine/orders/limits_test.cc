@@ -118,6 +118,22 @@ TEST_CASE("a limit on a type counts the procedures that were submitted since it 
   CHECK(engine.world.journal.count("do b.3") == 1);
 }
 
+TEST_CASE("the place of a type is kept as long as the scope says, also without other locks") {
+  EngineWorld engine;
+  script_slow_jobs(engine.world);
+  for (const char* name : {"a", "b"}) {
+    engine.world.scripts[name].locks = LockSet().scope(LockScope::kStep);
+  }
+  engine.open();
+  REQUIRE(engine.executor().operate().set_type_limit("test.Job", 1).ok());
+  engine.submit("a");
+  engine.submit("b");
+  if (GENERATE(false, true)) engine.crash_and_open();
+  engine.run();
+  // While the second step of one waits for an hour, the other one has the place.
+  CHECK(engine.world.journal.count("do b.1") == 1);
+}
+
 TEST_CASE("a tree takes one place of a limit, whatever its children touch") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"q", "q"},

@@ -195,4 +195,26 @@ TEST_CASE("submissions in callbacks are refused after a stop, and all are answer
   REQUIRE(answers == std::map<StatusCode, int>{{StatusCode::kStopping, 3}});
 }
 
+TEST_CASE(
+    "a host that goes on after each refusal of a stop needs no more stack than one callback") {
+  const CallbackThread callbacks = GENERATE(CallbackThread::kPool, CallbackThread::kEngine);
+  Ground ground(1);
+  ground.open = nullptr;
+  ground.executor->stop();
+  constexpr int kCalls = 5'000;
+  int called = 0;
+  int depth = 0;
+  int deepest = 0;
+  std::function<void(Result<ProcedureResult>)> again = [&](const Result<ProcedureResult>&) {
+    deepest = std::max(deepest, ++depth);
+    if (++called < kCalls) {
+      ground.executor->async(callbacks).execute(Job(ground.world, "a"), {}, again);
+    }
+    --depth;
+  };
+  ground.executor->async(callbacks).execute(Job(ground.world, "a"), {}, again);
+  REQUIRE(called == kCalls);
+  REQUIRE(deepest == 1);
+}
+
 }  // namespace pv2::testing::verbs_in_callbacks_test

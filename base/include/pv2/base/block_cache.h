@@ -30,6 +30,13 @@ class Recycled {
   static void operator delete(void* object, std::size_t bytes) noexcept {
     give_block(object, bytes);
   }
+  static void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+    try {
+      return take_block(bytes);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
   // Objects of a stricter alignment, and at a place that the caller has, as everywhere.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return ::operator new(bytes, alignment);

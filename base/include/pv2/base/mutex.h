@@ -65,6 +65,7 @@ struct MutexContention {
   std::uint64_t found_taken = 0;  ///< How often a thread that came to a Mutex found it taken.
   std::uint64_t slept = 0;  ///< How often it was still taken after a while, so the thread slept.
 };
+/// The counts so far; the two are not read at one moment. Thread-safe.
 [[nodiscard]] MutexContention mutex_contention() noexcept;
 
 /// Holds a Mutex for a scope. Owned by one thread.

@@ -33,9 +33,10 @@ enum class CallbackThread : std::uint8_t {
   /// returns. No thread has to wake up, so what follows from an answer begins at once. While the
   /// callback runs, its thread publishes nothing, and usually nothing becomes durable: it must be
   /// short, must not block, and must not take a mutex that is held during calls of the executor. It
-  /// may call the verbs of async(). A callback that a verb in a callback causes comes after it; of
-  /// callbacks that cause each other without an end, the pool calls the rest. The executor must
-  /// outlive the call in which a callback runs, not only the callback.
+  /// may call the verbs of async(); what it submits and acknowledges may take effect only when it
+  /// has returned, in the order of its calls. A callback that a verb in a callback causes comes
+  /// after it; of callbacks that cause each other without an end, the pool calls the rest. The
+  /// executor must outlive the call in which a callback runs, not only the callback.
   kEngine,
 };
 
@@ -57,7 +58,9 @@ class AsyncExecutor {
   /// Submits a procedure and calls `done` with its result when it has ended, or with the reason why
   /// it is not accepted or no result will come. The result is then deleted, as acknowledge()
   /// deletes it, also if `done` throws or is empty: with a nonce, by which it could be found, once
-  /// `done` has returned. Nobody is told when that is durable. See ProcedureExecutor::execute().
+  /// `done` has returned. Nobody is told when that is durable. With a store that keeps no records
+  /// nothing is kept, and the nonce is free as soon as the procedure has ended. See
+  /// ProcedureExecutor::execute().
   template <class P>
   void execute(P procedure, SubmitOptions options, ResultCallback done) const {
     internal::require_procedure<P, internal::mistake_in_class<P>()>();

@@ -57,6 +57,10 @@ enum class ErrorKind : std::uint8_t {
 /// An object lives while its steps follow one another. When a step waits or fails for now, or the
 /// process ends, the engine makes another object for the next run and decodes its fields: a member
 /// that is not a field has its initial value again.
+///
+/// Objects take their memory from the free blocks of threads (base/block_cache.h). A class may have
+/// an operator new of its own; it then needs an operator delete, too. A class with another base
+/// that has these operators says which it uses (`using Procedure::operator new;` and delete).
 class Procedure : public Recycled {
  public:
   /// Without a step table a procedure has one step, number 1, called EXECUTE. A

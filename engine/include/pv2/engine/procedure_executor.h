@@ -149,7 +149,7 @@ class ProcedureExecutor {
   /// Orders about procedures that do not go on by themselves, and limits (operator_console.h).
   [[nodiscard]] OperatorConsole operate() noexcept;
   /// Listings, explanations and counts (inspection.h).
-  [[nodiscard]] Inspection inspect() const noexcept;
+  [[nodiscard]] Inspection inspect() const;
 
   /// Until the subscription ends, `listener` is told of procedures: one call at a time, in the
   /// order in which things became durable, on a thread that is only there for listeners. A listener

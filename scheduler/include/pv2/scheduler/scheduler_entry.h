@@ -97,7 +97,7 @@ class SchedulerEntry {
 
   /// At most kMaxLocks; the caller of admit() ensures it.
   [[nodiscard]] const LockSet& locks() const noexcept {
-    static const LockSet none;
+    static const LockSet& none = *new LockSet();  // never destroyed: a scheduler may be static, too
     return locks_ ? locks_->set : none;
   }
   /// To change the set. An entry that asks for no locks does without the memory for them.
