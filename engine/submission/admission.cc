@@ -346,8 +346,11 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
 void Admission::take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
                      Effects& effects) {
   taker = results_.forgetting(std::move(taker), nonce);
-  if (Execution* const live = core_.find(id)) {
+  Execution* const live = core_.find(id);
+  if (live != nullptr && core_.unavailable().ok()) {
     live->waiters.push_front({std::move(taker)});
+  } else if (live != nullptr) {  // the stop came while the store was asked for the nonce
+    effects.reply(std::move(taker), goes_on_in_next_life());
   } else if (const Completed* const completed = core_.state.submissions.completed.find(id)) {
     effects.reply(std::move(taker), completed->result);
   } else {
