@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes are those that malloc can use without loss: 8 bytes more than a multiple of 16. Per size, a
-// thread has a pile of loose blocks and at most one full batch. So a thread that takes and gives by
-// turns goes to the depot only once per batch. It does not wait for a depot that another thread
-// has: callers may hold any mutex, and the child of a fork() has nobody to wait for.
+// The sizes are those that malloc can use without loss: 8 bytes more than a multiple of 16. For
+// each size, a thread has a pile of loose blocks and at most one full batch. So a thread that takes
+// and gives by turns goes to the depot once per batch. A thread never waits for the mutex of a
+// depot: it may hold any other mutex, and after a fork() the owner may not exist in the child. It
+// goes to operator new or delete instead.
 
 #include "pv2/base/block_cache.h"
 
 #include <cstdint>
 #include <new>
 
-#include "pv2/base/assert.h"
 #include "pv2/base/mutex.h"
 
 namespace pv2 {
@@ -117,7 +117,7 @@ struct EndOfThread {
   }
 };
 
-// Whether blocks may be kept for this thread, which may be about to end.
+// False: this thread is about to end, and has given its blocks away.
 bool keeps_blocks() noexcept {
   if (piles.state == Piles::State::kNew) {
     static thread_local EndOfThread end;

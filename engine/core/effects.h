@@ -36,8 +36,9 @@ struct Effects {
   /// Answers by the host's code that run on the thread that performs the effects, after the others,
   /// or on the pool if that thread has called very many (Publisher::publish()).
   TaskList host_calls;
-  /// Answers to crowds. They run like those, and never on the pool: a blocked caller may be in the
-  /// crowd that the pool's threads wait for.
+  /// Answers to crowds (submission/waiters.h). They run on the thread that performs the effects,
+  /// and never on the pool: the pool's threads may all wait for a blocked caller who is in the
+  /// crowd.
   TaskList crowds;
   /// Requests that are durable already and are to be published now.
   CommitList durable;

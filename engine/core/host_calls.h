@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Callbacks of the host that run on the thread that has their answer (CallbackThread::kEngine).
-// What they make durable is published when they have returned: so many submissions and
-// acknowledgements, each made in a callback of its own, share one critical section.
+// Callbacks of the host that run on the thread that has their answer (CallbackThread::kEngine). The
+// thread keeps the requests that they make durable, and publishes them after the callbacks have
+// returned. So the submissions and acknowledgements of many callbacks share one critical section.
 
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace pv2 {
 
-/// After this many callbacks that callbacks on the same thread have caused, another thread calls
-/// the rest. Enough for a host that goes on with some procedures at once: a life has three
-/// callbacks.
+/// How many callbacks a thread calls of those that other callbacks on this thread have caused; the
+/// pool calls the rest. Enough for a host that goes on with some procedures at once: a life has
+/// three callbacks.
 inline constexpr std::size_t kCausedCallsMost = 256;
 
 /// What callbacks have left to the thread that called them.
@@ -26,15 +26,16 @@ struct LeftByHost {
   CommitList durable;  ///< Requests to be published.
 };
 
-/// Calls them on this thread, in order; their exceptions are dropped. The caller holds no mutex. A
-/// callback may use the executor, and so cause further callbacks on this thread: these are called
-/// when it has returned, so that callbacks that cause each other need no more stack than one. When
-/// many of them were called, the rest is left: so this thread comes back from callbacks that cause
-/// each other without an end. In a callback it returns nothing: what was caused belongs to the call
-/// around it.
+/// Calls `calls` on this thread, in order, and drops their exceptions. The caller holds no mutex. A
+/// callback may use the executor, and so cause further callbacks on this thread. The function calls
+/// these after the callback has returned, so callbacks that cause each other need no more stack
+/// than one. It stops after kCausedCallsMost of them and returns the rest, so this thread comes
+/// back from callbacks that cause each other without an end. If this thread is in a callback
+/// already, the function returns nothing: the call around it gets what the callbacks cause.
 [[nodiscard]] LeftByHost call_host(const void* engine, std::span<Task> calls);
 
-/// If this thread is in a callback of `engine`, what it keeps for publication; otherwise nullptr.
+/// The requests that this thread keeps while it is in a callback of `engine`. nullptr: it is in
+/// none.
 [[nodiscard]] CommitList* kept_for_publication(const void* engine) noexcept;
 
 }  // namespace pv2

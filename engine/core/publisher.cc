@@ -61,9 +61,10 @@ bool Publisher::has_committed() const {
   return !publishing_ && !committed_.empty();
 }
 
-// Callbacks on this thread may make further requests durable, which are published here, behind
-// those of `finished`. After a number of callbacks that were caused in this way the pool calls the
-// rest: so this thread comes back from callbacks that cause each other without an end.
+// The callbacks that this function calls may make further requests durable. It publishes these
+// after those of `finished`, and calls the callbacks that follow from them. After `caused_most` of
+// these callbacks the pool calls the rest, so this thread comes back from callbacks that cause each
+// other without an end.
 void Publisher::publish(CommitList finished) {
   std::size_t own = finished.size();  // of the first requests, how many are left
   const std::size_t caused_most = std::max(kCausedCallsMost, 4 * own);

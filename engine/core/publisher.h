@@ -7,8 +7,8 @@
 //
 // It is the sink of the store. So it runs on the committer's thread, or on the thread that
 // committed if the store has no committer. It leaves a long list to an idle worker, so that the
-// committer can go on writing. What callbacks of the host make durable on its thread comes behind
-// what it publishes; the pool goes on with callbacks that cause each other without an end.
+// committer can go on writing. A thread that publishes calls callbacks of the host, and then
+// publishes what these have made durable.
 //
 // How it fails: a request that comes back with an error ends the run of the engine (store_failed).
 // No request after it is published.
@@ -58,11 +58,11 @@ class Publisher final : public CommitSink {
   void perform(Effects& effects);
   /// Whether this thread is in a callback of the host (CallbackThread::kEngine).
   [[nodiscard]] bool is_in_callback() const noexcept;
-  /// Publishes `requests` when the callback in which this thread is has returned: so those of many
-  /// callbacks share a critical section.
+  /// Keeps `requests` until the callback in which this thread is has returned, and then publishes
+  /// them. So the requests of many callbacks share a critical section.
   void publish_after_callback(CommitList requests);
-  /// Publishes at once what publish_after_callback() has taken on this thread. Returns whether that
-  /// was anything.
+  /// Publishes at once the requests that publish_after_callback() has kept on this thread. Returns
+  /// whether there were any.
   bool publish_kept();
 
  private:

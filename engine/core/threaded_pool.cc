@@ -18,9 +18,9 @@
 namespace pv2 {
 namespace {
 
-// The tasks of one stopped pool that this thread has to run. A task may cause further ones, such as
-// the refusal of what a callback asks for: they run when it has returned, so a host that goes on
-// after each refusal needs no more stack than one callback.
+// The tasks of one stopped pool that this thread runs. A task may post further tasks, such as the
+// refusal of what a callback asks for. The thread runs these after the task has returned. So a host
+// that goes on after each refusal needs no more stack than one callback.
 struct LateTasks {
   const void* engine;
   LateTasks* outer;

@@ -61,7 +61,7 @@ class Engine {
   StuckDetector stuck_detector;
   Expiry expiry;
   HostThread host_thread;
-  std::thread stopping;  ///< Runs the stop; made by the first call of stop().
+  std::thread stopping;  ///< Runs the stop, unless the host's own thread does.
   /// Engine code; called when the stop has ended.
   std::vector<std::function<void()>> stop_waiters PV2_GUARDED_BY(core.state_mutex);
   // Shared with completions that may come after the engine is gone.

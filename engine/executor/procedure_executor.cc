@@ -249,6 +249,7 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
             "your own thread");
     return 0;
   }
+  const bool is_in_engine = EngineThread::belongs_to(&engine_->core);
   HostThread& host = engine_->host_thread;
   const HostThread::Entry entry = host.enter();
   if (entry == HostThread::Entry::kOccupied) {
@@ -271,7 +272,10 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
   }
   engine_->publisher.publish_kept();
   engine_->workers.bury();
-  if (entry == HostThread::Entry::kFirst && host.leave()) shut_down();
+  if (entry == HostThread::Entry::kFirst && host.leave()) {
+    // A callback of the store's thread may be in this call, and the end waits for that thread.
+    is_in_engine ? run_on_stopping_thread([this] { shut_down(); }) : shut_down();
+  }
   return steps;
 }
 
@@ -311,15 +315,18 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
 // Stops on a thread of its own: a step, offloaded work or the disk may take longer than the caller
 // wants to wait. In an executor without threads nothing goes on while its host waits.
 void ProcedureExecutor::begin_to_stop() {
-  const auto stop = [this] {
-    tell_of_stop();
-    shut_down();
-  };
   if (engine_->core.options.workers == 0) {
     tell_of_stop();
     if (engine_->host_thread.stop()) shut_down();
     return;
   }
+  run_on_stopping_thread([this] {
+    tell_of_stop();
+    shut_down();
+  });
+}
+
+void ProcedureExecutor::run_on_stopping_thread(const std::function<void()>& stop) {
   try {
     engine_->stopping = std::thread(stop);
   } catch (const std::system_error&) {  // the machine has no thread left

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OnDemand: a value in one word. It is made when it is written first; until then it reads like a
-// value that was just made. For what most executions never have.
+// OnDemand: one word that holds a value which most executions never have. The first write makes the
+// value. A read before that sees a default value.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace pv2 {
 
-/// Owned by the object that contains it, and guarded like it: the first write changes the word
-/// itself.
+/// Owned by the object that contains it. What guards that object guards this too, and the word
+/// itself: the first write changes it.
 template <class T>
 class OnDemand {
  public:

@@ -121,8 +121,8 @@ struct Progress {
   bool unsure : 1 = false;    ///< An attempt at this step may have had its effect.
   bool awaits : 1 = false;    ///< Something volatile that it awaits may end its timed wait.
   bool holds_locks : 1 = false;  ///< After a restart it gets its locks back before any step runs.
-  bool in_results : 1 =
-      false;  ///< With `ended_age`: header and state are one row in Space::kResult.
+  /// With `ended_age`: header and state are one row in Space::kResult.
+  bool in_results : 1 = false;
 };
 
 /// What a record does to the undo list.

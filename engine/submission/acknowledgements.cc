@@ -54,9 +54,9 @@ Result<std::vector<std::string>> find_audits(ProcedureStore& store, ProcedureId 
 
 }  // namespace
 
-// An acknowledgement by a callback on one of the engine's threads. It is judged when the callback
-// has returned, in a critical section that it shares with those of other callbacks. Where the store
-// keeps no records that is all there is to do.
+// An acknowledgement that a callback on one of the engine's threads has made. Its thread judges it
+// after the callback has returned. The acknowledgements of many callbacks share one critical
+// section. The store keeps no records, so there are no rows to delete.
 struct Acknowledgements::InCallback final : EngineRequest, Recycled {
   InCallback(Acknowledgements& by, ProcedureId what, Reply<Status> told)
       : acknowledgements(by), id(what), reply(std::move(told)) {}

@@ -29,8 +29,8 @@ std::string words(const Nonce& nonce) {
 
 }  // namespace
 
-// A submission by a callback on one of the engine's threads. It is judged when the callback has
-// returned, in a critical section that it shares with those of other callbacks.
+// A submission that a callback on one of the engine's threads has made. Its thread judges it after
+// the callback has returned. The submissions of many callbacks share one critical section.
 struct Admission::InCallback final : EngineRequest, Recycled {
   InCallback(Admission& by, Candidate what, Submitter who)
       : admission(by), candidate(std::move(what)), submitter(std::move(who)) {}

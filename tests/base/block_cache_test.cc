@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks that threads keep and hand to each other: no two that are in use overlap, whoever took and
-// gave them, and what is kept is bounded. Under the sanitizers, too, this program keeps blocks.
+// Threads keep free blocks and hand them to each other. Two blocks in use never overlap, whichever
+// threads took and gave them. A bound limits how many free blocks are kept. This program keeps them
+// under the sanitizers, too, where the library keeps none.
 
 #include <malloc.h>
 #include <pv2/base/block_cache.h>

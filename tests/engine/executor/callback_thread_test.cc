@@ -183,6 +183,26 @@ TEST_CASE("a callback may run the engine again that it was called by") {
   CHECK(executor->inspect().live_procedures() == 0);
 }
 
+TEST_CASE("a stop may come while a callback on the thread of the store runs the engine") {
+  Ground ground(Store::kLevelDb, 0);
+  std::latch inside{1};
+  std::latch stopping{1};
+  ground.world.scripts["slow"] = {.run = [&](JobRun&) -> std::optional<Outcome> {
+    inside.count_down();
+    stopping.wait();
+    return std::nullopt;
+  }};
+  ground.async().submit(Job(ground.world, "slow"), {},
+                        [&](const Result<Submitted>&) { ground.executor->run_until_idle(); });
+  inside.wait();
+  CHECK(ground.executor->stop(std::chrono::milliseconds(0)).code() ==
+        StatusCode::kDeadlineExceeded);
+  stopping.count_down();
+  ground.executor->stop();
+  REQUIRE(ground.executor->submit(Job(ground.world, "job")).status().code() ==
+          StatusCode::kStopping);
+}
+
 TEST_CASE("a callback may run another engine, whose callbacks come at once") {
   Ground outer(Store::kMemory, 1);
   std::vector<std::string> order;

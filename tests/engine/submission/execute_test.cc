@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "support/engine_world.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing::execute_test {
 namespace {
@@ -67,6 +69,22 @@ std::unique_ptr<ProcedureExecutor> open_with_workers(EngineWorld& engine, bool k
   executor->start();
   return executor;
 }
+
+// Does something before and after the first question about a nonce.
+class AskedStore final : public WrappedStore {
+ public:
+  using WrappedStore::WrappedStore;
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    if (space != Space::kNonce || !before) return WrappedStore::get(space, key);
+    std::exchange(before, nullptr)();
+    auto row = WrappedStore::get(space, key);
+    after();
+    return row;
+  }
+
+  std::function<void()> before;
+  std::function<void()> after;
+};
 
 }  // namespace
 
@@ -341,6 +359,32 @@ TEST_CASE("many threads execute at at the same time, and each gets its own resul
   executor->stop();
   CHECK(right == kThreads * kEach);
   CHECK(engine.disk->rows(Space::kResult, "") == 0);
+}
+
+TEST_CASE("an execute() that asks the store for its nonce while a stop comes is answered") {
+  EngineWorld engine;
+  engine.world.scripts["job"] = {};
+  engine.world.scripts["held"] = {
+      .run = [](JobRun&) { return Say::wait_for(std::chrono::hours(1)); }};
+  engine.open();  // so that the next life finds a store that may know nonces
+  engine.submit("job");
+  engine.run();
+  engine.close();
+  ExecutorOptions options = engine.options();
+  auto owned = std::make_unique<AskedStore>(std::move(options.store));
+  AskedStore& store = *owned;
+  options.store = std::move(owned);
+  engine.open(std::move(options));
+  store.before = [&] {  // another caller is first
+    engine.executor().async().submit(Job(engine.world, "held"), {.nonce = {1, 1}}, {});
+    engine.run();
+  };
+  store.after = [&] { engine.executor().stop(); };
+  std::vector<StatusCode> answers;
+  engine.executor().async().execute(
+      Job(engine.world, "held"), {.nonce = {1, 1}},
+      [&](const Answer& answer) { answers.push_back(answer.status().code()); });
+  REQUIRE(answers == std::vector{StatusCode::kStopping});
 }
 
 }  // namespace pv2::testing::execute_test

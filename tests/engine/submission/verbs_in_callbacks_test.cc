@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callbacks on the engine's own threads submit and acknowledge while the store keeps no
-// records. It is judged when they have returned, in sections that they share: in the order of the
-// calls, none is lost, and nobody can tell it from a call that was judged at once.
+// Callbacks on the engine's own threads submit and acknowledge, and the store keeps no records. The
+// engine judges these calls after the callbacks have returned: in the order of the calls, and it
+// loses none. find(), inspect() and a run within the callback see them at once.
 
 #include <pv2/store/noop_procedure_store.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for what is made and destroyed with every procedure, often by two threads: one submits,
-// another ends it. Each thread keeps some free blocks of each size, and hands them in batches to a
-// common depot, where other threads take them. So a block costs a few instructions, where malloc
-// and free take the lock of the arena that the other thread uses.
+// Free blocks of memory for objects that are made and destroyed with every procedure. One thread
+// often makes them and another one destroys them. Each thread keeps some free blocks of each size.
+// It hands full batches of them to a common depot, from which other threads take them. So most
+// blocks cost a few instructions, where malloc and free would take the lock of a shared arena.
 
 #pragma once
 
@@ -16,14 +16,14 @@ namespace pv2 {
 inline constexpr std::size_t kCachedBlockMax = 504;
 
 /// A block of at least `bytes`, aligned like one from operator new; throws std::bad_alloc. Any
-/// thread may give it back, with the same number of bytes. What is kept for reuse is bounded: by
-/// 64 blocks of each size per thread, and 256 KiB of each size in the depot. Under the sanitizers
-/// for addresses and threads nothing is kept, so that they see each block end. Thread-safe.
+/// thread may give it back, with the same number of bytes. A thread keeps at most 64 free blocks of
+/// each size, and the depot at most 256 KiB of each size. Under the sanitizers for addresses and
+/// threads neither keeps any, so that the sanitizers see each block end. Thread-safe.
 [[nodiscard]] void* take_block(std::size_t bytes);
 void give_block(void* block, std::size_t bytes) noexcept;
 
-/// A base for classes whose objects are made and destroyed often. With a virtual destructor, the
-/// objects of derived classes are kept too.
+/// A base for classes whose objects are made and destroyed often: their memory comes from
+/// take_block(). With a virtual destructor this holds for objects of derived classes, too.
 class Recycled {
  public:
   static void* operator new(std::size_t bytes) { return take_block(bytes); }

@@ -58,9 +58,10 @@ enum class ErrorKind : std::uint8_t {
 /// process ends, the engine makes another object for the next run and decodes its fields: a member
 /// that is not a field has its initial value again.
 ///
-/// Objects take their memory from the free blocks of threads (base/block_cache.h). A class may have
-/// an operator new of its own; it then needs an operator delete, too. A class with another base
-/// that has these operators says which it uses (`using Procedure::operator new;` and delete).
+/// Procedure has an operator new and an operator delete, which use free blocks of memory
+/// (base/block_cache.h). A class that declares its own operator new must declare operator delete,
+/// too. A class with a second base that has these operators must say which it uses
+/// (`using Procedure::operator new; using Procedure::operator delete;`).
 class Procedure : public Recycled {
  public:
   /// Without a step table a procedure has one step, number 1, called EXECUTE. A

@@ -201,6 +201,7 @@ class ProcedureExecutor {
 
   Status stop_within(Duration timeout);
   void begin_to_stop();
+  void run_on_stopping_thread(const std::function<void()>& stop);
   void tell_of_stop();
   void shut_down();
 
