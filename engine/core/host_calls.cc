@@ -19,9 +19,9 @@ thread_local Frame* innermost_frame = nullptr;
 struct Frame {
   const void* const engine;
   Frame* const outer = innermost_frame;
-  LeftByHost left{};  // by the callbacks that ran
+  LeftByHost& left;  // by the callbacks that ran
 
-  explicit Frame(const void* of) : engine(of) { innermost_frame = this; }
+  Frame(const void* of, LeftByHost& to) : engine(of), left(to) { innermost_frame = this; }
   ~Frame() { innermost_frame = outer; }
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
@@ -35,19 +35,18 @@ Frame* frame_of(const void* engine) {
 
 }  // namespace
 
-LeftByHost call_host(const void* engine, std::span<Task> calls) {
+void call_host(const void* engine, std::span<Task> calls, LeftByHost& left) {
   if (Frame* const around = frame_of(engine); around != nullptr) {
     for (Task& call : calls) around->left.calls.push_back(std::move(call));
-    return {};
+    return;
   }
-  Frame frame(engine);
+  const Frame frame(engine, left);
   for (Task& call : calls) run_task(engine, call);
-  for (std::size_t called = 0; !frame.left.calls.empty() && called < kCausedCallsMost;) {
-    TaskList next = std::exchange(frame.left.calls, {});
+  for (std::size_t called = 0; !left.calls.empty() && called < kCausedCallsMost;) {
+    TaskList next = std::exchange(left.calls, {});
     for (Task& call : next) run_task(engine, call);
     called += next.size();
   }
-  return std::move(frame.left);
 }
 
 CommitList* kept_for_publication(const void* engine) noexcept {

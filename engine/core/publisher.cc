@@ -122,7 +122,8 @@ bool Publisher::publish_kept() {
 }
 
 CommitList Publisher::call_host(std::span<Task> calls) {
-  LeftByHost left = pv2::call_host(&core_, calls);
+  LeftByHost left;
+  pv2::call_host(&core_, calls, left);
   if (!left.calls.empty()) call_host_on_pool(std::move(left.calls));
   return std::move(left.durable);
 }
