@@ -93,19 +93,20 @@ LockingScheduler::LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Cloc
 
 LockingScheduler::~LockingScheduler() = default;
 
-bool LockingScheduler::admit(SchedulerEntry& entry) {
+void LockingScheduler::admit(EntryList&& batch) {
+  if (batch.empty()) return;
   const SteadyTime now = clock_.steady_now();
-  bool held = false;
   Wakes sleepers;
   {
     Section lock(*this);
-    know(entry);
-    held = entry.holds_locks() || table_->take(entry, now);
-    place_changed();
+    while (SchedulerEntry* const entry = batch.pop_front()) {
+      know(*entry);
+      if (!entry->holds_locks()) (void)table_->take(*entry, now);
+      place_changed();
+    }
     sleepers = claim_sleepers();
   }
   signal(sleepers);
-  return held;
 }
 
 bool LockingScheduler::contended(const SchedulerEntry& entry) const {

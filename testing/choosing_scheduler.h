@@ -35,7 +35,8 @@ class ChoosingScheduler final : public ProcedureScheduler {
   [[nodiscard]] std::size_t in_hand() const noexcept { return in_hand_.size(); }
 
   // ProcedureScheduler
-  bool admit(SchedulerEntry& entry) override { return inner_->admit(entry); }
+  using ProcedureScheduler::admit;
+  void admit(EntryList&& batch) override { inner_->admit(std::move(batch)); }
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override {
     return inner_->contended(entry);
   }

@@ -88,6 +88,11 @@ Execution* EngineCore::find(ProcedureId id) {
 }
 
 void EngineCore::settle(Execution& execution, Disposition disposition) {
+#ifdef PV2_AUDITS_ITSELF
+  constexpr std::size_t kFew = 256;  // so that a debug build does not take too long
+  PV2_ASSERT(state.to_settle.size() > kFew || !state.to_settle.contains(execution),
+             "an execution is settled once between two flushes");
+#endif
   state.to_settle.push_back(execution, disposition);
 }
 

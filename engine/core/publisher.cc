@@ -134,6 +134,20 @@ void Publisher::call_host_on_pool(TaskList calls) {
   });
 }
 
+// In one critical section of the scheduler, and without the state mutex.
+void Publisher::admit_entered(Effects& effects) {
+  EntryList roots;
+  effects.entered.for_each([&](CommitRequest& request) {
+    roots.push_back(*static_cast<InsertCommit&>(request).execution);
+  });
+  core_.scheduler.admit(std::move(roots));
+  effects.entered.for_each([](CommitRequest& request) {
+    auto& commit = static_cast<InsertCommit&>(request);
+    commit.holds_locks = commit.execution->holds_locks();
+  });
+  effects.commits.splice_back(std::move(effects.entered));
+}
+
 // Returns the requests that are durable at once, by the answer of the store.
 CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   if (effects.timers_moved) hooks_.timers_moved();
@@ -142,6 +156,7 @@ CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
     garbage->fill(std::clamp<std::size_t>(most, 1, kGarbageChunk));
     effects.commits.push_back(*garbage.release());
   }
+  if (!effects.entered.empty()) admit_entered(effects);
   if (!effects.commits.empty()) {
     effects.commits.for_each([&](const CommitRequest& request) {
       PV2_ASSERT(core_.store_limits.allow(request.batch),

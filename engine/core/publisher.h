@@ -69,6 +69,7 @@ class Publisher final : public CommitSink {
   /// Who calls the callbacks that have their answer now.
   enum class HostIsCalledBy : std::uint8_t { kThisThread, kPool };
   CommitList act_on(Effects& effects, HostIsCalledBy who);
+  void admit_entered(Effects& effects);
   CommitList call_host(std::span<Task> calls);
   void call_host_on_pool(TaskList calls);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);

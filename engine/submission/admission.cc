@@ -76,8 +76,10 @@ void Admission::admit_in_section(std::unique_ptr<InCallback> request, Effects& e
              "a store that keeps no records knows no nonces");
   auto commit = act(verdict, candidate, std::move(request->submitter), effects);
   if (commit != nullptr) {
-    fill(std::move(candidate.execution), *commit, false);
-    effects.commits.push_back(*commit.release());
+    const Execution& root = *candidate.execution.release();  // the table of live executions owns it
+    commit->holds_locks = root.locks().empty();
+    // A delayed root asks for its locks when its time has come.
+    (root.record.deadline ? effects.commits : effects.entered).push_back(*commit.release());
   }
   // The user's object is destroyed without the mutex.
   if (candidate.procedure) effects.answers.emplace_back([request = std::move(request)] {});

@@ -163,7 +163,6 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root() && is_finished(root.record.state),
              "a tree ends with the end of its root");
   PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
-  core.flush();
   tell_result(core, root, effects);
   note_end(root);
   is_alone(core, root) ? leave(core, root, root, nullptr, effects) : begin_end(core, root);

@@ -51,7 +51,8 @@ class LockingScheduler : public ProcedureScheduler {
   LockingScheduler(const LockingScheduler&) = delete;
   LockingScheduler& operator=(const LockingScheduler&) = delete;
 
-  bool admit(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
+  using ProcedureScheduler::admit;
+  void admit(EntryList&& batch) override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override
       PV2_EXCLUDES(queues_mutex_);
   Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pv2/scheduler/queue_place.h"
@@ -44,10 +45,18 @@ class ProcedureScheduler {
  public:
   virtual ~ProcedureScheduler() = default;
 
-  /// Makes `entry` known and grants its lock set at once if it is free (or covered by an ancestor)
-  /// and no waiter is ahead. Returns whether the locks are held now (true for an empty set). The
-  /// entry is not queued: a settle() follows when its record is durable.
-  virtual bool admit(SchedulerEntry& entry) = 0;
+  /// Makes each entry of the batch known, in order and in one critical section, and grants its lock
+  /// set at once if it is free (or covered by an ancestor) and no waiter is ahead: then
+  /// `holds_locks()` is true. The entries are not queued: a settle() follows when their records are
+  /// durable.
+  virtual void admit(EntryList&& batch) = 0;
+  /// Like admit() of a batch. Returns whether the locks are held now (true for an empty set).
+  bool admit(SchedulerEntry& entry) {
+    EntryList one;
+    one.push_back(entry);
+    admit(std::move(one));
+    return entry.holds_locks();
+  }
 
   /// Whether another entry waits for what `entry` holds, so that an entry that needs its locks only
   /// step by step should give way. False: it may keep them for its next step, and the grant for

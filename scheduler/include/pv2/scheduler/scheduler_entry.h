@@ -166,6 +166,12 @@ class EntryList {
 
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Walks along the list.
+  [[nodiscard]] bool contains(const SchedulerEntry& entry) const noexcept {
+    const SchedulerEntry* at = head_;
+    while (at != nullptr && at != &entry) at = at->next_;
+    return at != nullptr;
+  }
 
   /// Appends `entry` and remembers what settle() is to do with it.
   void push_back(SchedulerEntry& entry, Disposition disposition) noexcept {
