@@ -103,11 +103,18 @@ void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
     sleepers.fetch_sub(1, std::memory_order_relaxed);
     let_in.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+void EngineCore::widen() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  if (std::exchange(has_shares, true)) return;
+  looks.count_wide();
   for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.lock();
 }
 
 void EngineCore::unlock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
-  for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.unlock();
+  if (std::exchange(has_shares, false)) {
+    for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.unlock();
+  }
   state_mutex.unlock();
 }
 
@@ -148,7 +155,9 @@ void EngineCore::flush() {
 
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
   Execution* const execution = find(id);
-  if (execution == nullptr || execution->wait.epoch != epoch) return;
+  if (execution == nullptr) return;
+  widen();  // a worker may have it in flight
+  if (execution->wait.epoch != epoch) return;
   switch (execution->phase) {
     case Phase::kWaiting:
       state.timers.cancel(*execution);
@@ -190,7 +199,7 @@ void EngineCore::set_limit(const ResourceKey& key, std::optional<std::uint32_t> 
 void EngineCore::count_for_its_type(Execution& execution) {
   if (execution.type == nullptr || !limits_types.load(std::memory_order_relaxed)) return;
   ResourceKey key{ResourceClass::kType, execution.type->name};
-  StateLock lock(*this);
+  StateLock lock(*this, Width::kNarrow);
   if (state.limits.contains(key)) execution.edit_locks().key(std::move(key), LockMode::kShared);
 }
 

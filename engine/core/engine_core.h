@@ -85,6 +85,8 @@ struct EngineCore {
   /// read before each step without it. A hint: a worker that reads a new number takes the mutex and
   /// looks through its run.
   std::atomic<std::uint64_t> recalls{0};
+  /// Whether the engine stops or its store has failed. Set by halt().
+  std::atomic<bool> is_halted{false};
   /// Set by a thread that begins a tree work or makes way for a WaitingOrder. The thread that
   /// clears it goes on with all works and waiting orders.
   std::atomic<bool> tree_work_waits{false};
@@ -99,8 +101,9 @@ struct EngineCore {
   std::atomic<std::size_t> sleepers{0};
   std::atomic<std::size_t> let_in{0};
 
-  /// Who holds the state mutex holds these, too; see StateShare. One per worker; none if the store
-  /// keeps records.
+  /// A worker holds its share while it publishes a procedure without the state mutex. A wide
+  /// section holds all shares, too; see core/state_lock.h. One per worker; none if the store keeps
+  /// records.
   struct alignas(64) Share {
     Mutex share_mutex;
   };
@@ -109,11 +112,14 @@ struct EngineCore {
 
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
+  bool has_shares PV2_GUARDED_BY(state_mutex) = false;  ///< The section is wide.
   Looks looks PV2_GUARDED_BY(state_mutex);
 
   /// Like state_mutex.lock(), and counts for give_way().
   void lock_state() PV2_ACQUIRE(state_mutex);
   void unlock_state() PV2_RELEASE(state_mutex);
+  /// Makes the section wide, if it is not: it waits for the workers that hold their shares.
+  void widen() PV2_REQUIRES(state_mutex);
   /// Called between two sections of a work that takes the mutex again and again. A thread that
   /// sleeps until the mutex is free needs longer to wake up than this thread needs to take it back.
   /// So this thread waits a while until one sleeper has got the mutex.
@@ -124,8 +130,14 @@ struct EngineCore {
   [[nodiscard]] Random random_of_life(std::size_t worker) PV2_EXCLUDES(state_mutex);
   /// Makes every worker look through the steps that it has taken and not begun.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
+  /// The engine stops, or its store has failed. Called in a wide section.
+  void halt() PV2_REQUIRES(state_mutex) {
+    PV2_ASSERT(has_shares, "a worker with its share sees whether the engine has halted");
+    is_halted.store(true, std::memory_order_relaxed);
+    recall_runs();
+  }
   /// OK, or why the engine accepts nothing any more.
-  Status unavailable() const PV2_REQUIRES_SHARED(state_mutex);
+  Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.
   TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   /// nullptr: the procedure is not live, or has ended and is about to leave the table.

@@ -75,7 +75,7 @@ void Publisher::publish(CommitList finished) {
     Effects effects;
     const bool are_caused = own == 0;
     {
-      StateLock lock(core_);
+      StateLock lock(core_, Width::kNarrow);
       for (TreeWork* const work : sorted) hooks_.go_on_with_sorted(core_, *work);
       sorted.clear();
       for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
@@ -188,18 +188,20 @@ CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
 
 void Publisher::apply(EngineRequest& request, Effects& effects) {
   Looks::one();
+  if (!request.is_narrow()) core_.widen();
   if (!request.status.ok()) return store_failed(request, effects);
   request.published(core_, effects);
 }
 
 // The first failure ends the run: from here on no caller is told that something is durable.
 void Publisher::store_failed(EngineRequest& request, Effects& effects) {
+  core_.widen();
   // A store that stop() has closed has not failed. One that was closed otherwise has.
   const bool closed = core_.state.life.stopping && request.status.code() == StatusCode::kStopping;
   if (core_.state.life.store_failure.ok() && !closed) {
     core_.state.life.store_failure = request.status.with_context(
         "the store failed and nothing more is written; restart to go on from what is on disk");
-    core_.recall_runs();
+    core_.halt();
     core_.scheduler.stop();
     effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
     if (core_.options.on_store_failure) {

@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StateLock: a section of the state mutex. StateShare: a section in which a worker reads the state
-// beside the sections of other workers, and changes the procedures that it has in flight.
+// StateLock: a section of the state mutex. With a store that keeps no records, a worker goes on
+// with a procedure that is alone in its tree without that mutex: it holds its share
+// (EngineCore::shares), and no other mutex of the engine. Meanwhile only two kinds of sections run:
+//
+//     narrow    touches no procedure that a worker goes on with; it may read of such a one what
+//               names it and its domain, and change its `waiters`
+//     wide      touches everything: it holds all shares
+//
+// A section that has begun narrow may become wide (EngineCore::widen()).
 
 #pragma once
 
 #include <pv2/base/assert.h>
 #include <pv2/base/mutex.h>
 
+#include <cstdint>
+
 #include "core/engine_core.h"
 
 namespace pv2 {
+
+enum class Width : std::uint8_t { kNarrow, kWide };
 
 /// Holds the state mutex for a scope. At its end it tells the scheduler what was settled, releases
 /// the mutex, and starts what the section has made necessary.
 class PV2_SCOPED_CAPABILITY StateLock {
  public:
-  explicit StateLock(EngineCore& core) PV2_ACQUIRE(core.state_mutex) : core_(core) {
+  explicit StateLock(EngineCore& core, Width width = Width::kWide) PV2_ACQUIRE(core.state_mutex)
+      : core_(core) {
     core_.lock_state();
+    if (width == Width::kWide) core_.widen();
     outer_ = core_.looks.begin();
   }
   ~StateLock() PV2_RELEASE() {
@@ -38,28 +51,6 @@ class PV2_SCOPED_CAPABILITY StateLock {
  private:
   EngineCore& core_;
   Looks* outer_ = nullptr;
-};
-
-/// Holds the share of one worker for a scope. While it does, no thread holds the state mutex, which
-/// takes all shares: so what it reads does not change, except procedures that other workers have in
-/// flight, and no other thread reads those that this worker has. Takes no other mutex of the
-/// engine.
-class PV2_SCOPED_CAPABILITY StateShare {
- public:
-  StateShare(EngineCore& core, std::size_t worker) PV2_ACQUIRE_SHARED(core.state_mutex)
-      : share_(core.shares[worker]) {
-    PV2_ASSERT(worker < core.share_count, "a worker has a share if the store keeps no records");
-    lock();
-  }
-  ~StateShare() PV2_RELEASE() { unlock(); }
-  StateShare(const StateShare&) = delete;
-  StateShare& operator=(const StateShare&) = delete;
-
- private:
-  void lock() PV2_NO_THREAD_SAFETY_ANALYSIS { share_.share_mutex.lock(); }
-  void unlock() PV2_NO_THREAD_SAFETY_ANALYSIS { share_.share_mutex.unlock(); }
-
-  EngineCore::Share& share_;
 };
 
 }  // namespace pv2

@@ -305,7 +305,7 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
     StateLock lock(engine_->core);
     if (engine_->core.state.life.stopped) return Status();
     first = !std::exchange(engine_->core.state.life.stopping, true);
-    engine_->core.recall_runs();
+    engine_->core.halt();
     engine_->stop_waiters.emplace_back([latch] { latch->set(Status()); });
   }
   if (first) begin_to_stop();

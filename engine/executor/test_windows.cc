@@ -38,7 +38,7 @@ void StateAudit::change(const ProcedureExecutor& executor,
 SectionLooks SectionLooks::of(const ProcedureExecutor& executor) {
   EngineCore& core = executor.engine_->core;
   StateLock lock(core);
-  return {core.looks.total(), core.looks.most()};
+  return {core.looks.total(), core.looks.most(), core.looks.wide()};
 }
 
 void SectionLooks::reset(const ProcedureExecutor& executor) {

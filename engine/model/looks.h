@@ -48,6 +48,7 @@ class Looks {
     if (in_section_ > most_) most_ = in_section_;
     current = outer;
   }
+  void count_wide() noexcept { ++wide_; }
   /// No other thread can wait for this section, so it counts for total() but not for most().
   void nobody_waits() noexcept {
     total_ += in_section_;
@@ -70,7 +71,8 @@ class Looks {
 
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
-  void forget() noexcept { total_ = most_ = 0; }
+  [[nodiscard]] std::uint64_t wide() const noexcept { return wide_; }
+  void forget() noexcept { total_ = most_ = wide_ = 0; }
 
   /// kSectionPauses, unless a test wants works to pause more often. Set before an engine is made.
   static inline std::size_t pauses_at = kSectionPauses;
@@ -83,12 +85,14 @@ class Looks {
   std::size_t in_section_ = 0;
   std::size_t most_ = 0;
   std::uint64_t total_ = 0;
+  std::uint64_t wide_ = 0;
 };
 
 /// The looks of an executor since it was opened, or since reset(). For tests.
 struct SectionLooks {
   std::uint64_t total = 0;
-  std::size_t most = 0;  ///< In one critical section; those of open() do not count.
+  std::size_t most = 0;    ///< In one critical section; those of open() do not count.
+  std::uint64_t wide = 0;  ///< How many sections were wide (core/state_lock.h).
 
   [[nodiscard]] static SectionLooks of(const ProcedureExecutor& executor);
   static void reset(const ProcedureExecutor& executor);

@@ -38,6 +38,9 @@ struct RequestFailure {
 struct EngineRequest : CommitRequest {
   virtual void published(EngineCore& core, Effects& effects) = 0;
   virtual void failed(EngineCore& core, const RequestFailure& why, Effects& effects) = 0;
+  /// Whether published() may be called in a narrow section (core/state_lock.h). Asked under the
+  /// state mutex.
+  [[nodiscard]] virtual bool is_narrow() const noexcept { return false; }
 
  protected:
   ~EngineRequest() = default;
@@ -47,6 +50,7 @@ struct EngineRequest : CommitRequest {
 struct InsertCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+  [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
   Execution* execution = nullptr;
   bool holds_locks = false;  ///< The root's lock grant is part of this record.
@@ -82,6 +86,8 @@ struct InsertCommit final : EngineRequest {
 struct StepCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+  /// It touches the tree of its procedure, in which no worker goes on with another one.
+  [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
   /// What it is the record of.
   enum class Kind : std::uint8_t {
@@ -167,6 +173,7 @@ struct MessageCommit final : EngineRequest {
 struct AcknowledgeCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+  [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
   ProcedureId id;
   Nonce nonce;

@@ -98,6 +98,7 @@ void bypass(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status
 void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
   auto& waiting = core.state.orders.waiting;
   if (waiting.empty()) return;
+  core.widen();
   if (Status stopped = core.unavailable(); !stopped.ok()) {
     return refuse_waiting_orders(core, stopped, effects);
   }

@@ -81,7 +81,7 @@ Status SpawnedChildren::make_children() {
 Status SpawnedChildren::reserve_ids() {
   EngineCore& core = frame_.core;
   const std::vector<Execution*>& children = frame_.commit.children;
-  StateLock lock(core);
+  StateLock lock(core, Width::kNarrow);
   const std::size_t most = core.options.max_live_procedures;
   const std::size_t others = core.state.live.size() + core.state.spawning;
   if (others + children.size() > most) {
@@ -125,7 +125,7 @@ void SpawnedChildren::abandon() {
   StepCommit& commit = frame_.commit;
   spawned_.clear();
   if (commit.reserved != 0) {
-    StateLock lock(core);
+    StateLock lock(core, Width::kNarrow);
     PV2_ASSERT(core.state.spawning >= commit.reserved,
                "children were counted when they got their ids");
     core.state.spawning -= std::exchange(commit.reserved, 0);

@@ -66,7 +66,8 @@ std::vector<ChildOutcome> StepContext::children() const {
   // be read in pieces.
   const Execution* child = nullptr;
   for (bool first = true; first || child != nullptr; first = false) {
-    StateLock lock(run_.frame_.core);  // other threads published the children
+    // Other threads published the children.
+    StateLock lock(run_.frame_.core, Width::kNarrow);
     if (first) child = self.children->last;
     for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,
@@ -93,7 +94,8 @@ const std::string* StepContext::signal(std::string_view name) {
   }
   std::size_t known = 0;
   {
-    StateLock lock(run_.frame_.core);  // the publisher adds messages while the step runs
+    // The publisher adds messages while the step runs.
+    StateLock lock(run_.frame_.core, Width::kNarrow);
     const Inbox* const inbox = run_.frame_.execution.inbox.get();
     for (std::size_t i = 0; inbox != nullptr && i < inbox->messages.size(); ++i) {
       const InboxMessage& message = *inbox->messages[i];

@@ -141,7 +141,7 @@ void Workers::work(std::size_t index, Work work) {
       continue;
     } else {
       bury();
-      StateLock lock(core_);
+      StateLock lock(core_, Width::kNarrow);
       if (!core_.unavailable().ok()) return;
     }
   }
@@ -355,7 +355,7 @@ bool Workers::go_on(Taken& taken, Worker& worker) {
   taken.count = 0;
   if (!finished.with_record.empty() &&
       core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
-    const StateShare share(core_, worker.index);
+    const MutexLock share(core_.shares[worker.index].share_mutex);
     taken.marks.recalls = core_.recalls.load(std::memory_order_relaxed);
     while (CommitRequest* const request = finished.with_record.pop_front()) {
       auto& commit = static_cast<StepCommit&>(*request);
@@ -457,7 +457,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
   taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
   {
-    StateLock lock(core_);
+    StateLock lock(core_, Width::kNarrow);  // of what was polled, nobody has anything in flight
     dead_objects.swap(core_.state.leftovers.objects);
     dead_slots.swap(core_.state.leftovers.slots);
     const bool halted = !core_.unavailable().ok();
@@ -547,7 +547,7 @@ void Workers::quarantine(Execution& execution, const Status& why) {
 void Workers::bury() {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
-  StateLock lock(core_);
+  StateLock lock(core_, Width::kNarrow);
   dead_objects.swap(core_.state.leftovers.objects);
   dead_slots.swap(core_.state.leftovers.slots);
 }

@@ -70,6 +70,7 @@ struct Acknowledgements::InCallback final : EngineRequest, Recycled {
   void failed(EngineCore& /*core*/, const RequestFailure& /*why*/, Effects& /*effects*/) override {
     PV2_ASSERT(false, "an acknowledgement that is not judged yet has no rows that could fail");
   }
+  [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
   Acknowledgements& acknowledgements;
   ProcedureId id;
@@ -93,7 +94,7 @@ void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const Ke
   std::unique_ptr<AcknowledgeCommit> commit;
   Rows rows;
   {
-    StateLock lock(core_);
+    StateLock lock(core_, Width::kNarrow);
     const Verdict verdict = judge(id, kept);
     commit = act(verdict, id, std::move(reply), kept, effects);
     if (const Completed* const completed = verdict.completed; completed != nullptr) {

@@ -43,6 +43,7 @@ struct Admission::InCallback final : EngineRequest, Recycled {
   void failed(EngineCore& /*core*/, const RequestFailure& /*why*/, Effects& /*effects*/) override {
     PV2_ASSERT(false, "a submission that is not judged yet has no record that could fail");
   }
+  [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
   Admission& admission;
   Candidate candidate;
@@ -103,7 +104,7 @@ void Admission::find(const Nonce& nonce, Reply<Result<Submitted>> reply) {
   for (;;) {
     std::uint64_t evictions = 0;
     {
-      StateLock lock(core_);
+      StateLock lock(core_, Width::kNarrow);
       const Verdict verdict = look_up(nonce, from_store);
       if (verdict.kind == Verdict::Kind::kJoins) {
         verdict.pending->submitters.push_back({.reply = std::move(reply), .replayed = true});
@@ -173,7 +174,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(Candidate& candidate, Submitter
   for (;;) {
     std::uint64_t evictions = 0;
     {
-      StateLock lock(core_);
+      StateLock lock(core_, Width::kNarrow);
       const Verdict verdict = judge(candidate, submitter.step, from_store);
       if (verdict.kind != Verdict::Kind::kAskStore) {
         commit = act(verdict, candidate, std::move(submitter), effects);

@@ -70,7 +70,7 @@ void tell_result(EngineCore& core, Execution& root, Effects& effects) {
 std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply) {
   Source source;
   {
-    StateLock lock(core_);
+    StateLock lock(core_, Width::kNarrow);
     source = look_up(id);
     if (source.live != nullptr) {
       const std::uint64_t ticket = next_ticket_++;

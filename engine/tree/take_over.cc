@@ -80,7 +80,7 @@ bool is_alone(const Execution& execution) {
 
 bool only_goes_on(const EngineCore& core, const StepCommit& commit) {
   return commit.status.ok() && is_plain(commit) && is_alone(*commit.execution) &&
-         core.unavailable().ok();
+         !core.is_halted.load(std::memory_order_relaxed);
 }
 
 }  // namespace pv2

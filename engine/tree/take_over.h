@@ -9,14 +9,13 @@
 namespace pv2 {
 
 /// `execution` becomes what its durable record `commit` says. Called under the state mutex; or,
-/// for a record from which nothing else follows, by the worker that has `execution` in flight,
-/// which holds a share of the state.
+/// for a record from which nothing else follows, by the worker that has `execution` in flight and
+/// holds its share.
 void take_over_record(Execution& execution, StepCommit& commit);
 
 /// Whether nothing follows from `commit`, which is durable, but that the next step of its procedure
 /// may begin: the procedure is alone in its tree, keeps its locks, and nobody waits for it, stops
-/// it, or is told. Called by the worker that has it in flight.
-[[nodiscard]] bool only_goes_on(const EngineCore& core, const StepCommit& commit)
-    PV2_REQUIRES_SHARED(core.state_mutex);
+/// it, or is told. Called by the worker that has it in flight and holds its share.
+[[nodiscard]] bool only_goes_on(const EngineCore& core, const StepCommit& commit);
 
 }  // namespace pv2

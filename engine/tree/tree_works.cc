@@ -52,6 +52,7 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
   using Kind = TreeWork::Kind;
   Execution& head = work.head;
   PV2_ASSERT(!work.is_outside, "a work that is sorted without the mutex does not go on");
+  if (work.kind != Kind::kEnd) core.widen();  // the root may be in flight, and alone
   // A wider domain has failed since, and the work on that one covers this domain.
   const bool taken_over = head.domain.failing() != &head && work.kind != Kind::kEnd;
   if (taken_over) return void(take_off(work));

@@ -51,6 +51,7 @@ void audit_now_and_then(EngineCore& core) {
   if (++sections % kEvery != 0) return;
   if (core.state.live.size() > kLiveMax || core.state.submissions.completed.size() > kResultsMax)
     return;
+  core.widen();
   const std::vector<std::string> contradictions = audit_state(core);
   PV2_ASSERT(contradictions.empty(), contradictions.front().c_str());
 }

@@ -139,6 +139,77 @@ TEST_CASE("the steps of a procedure that is alone are not published one by one")
   CHECK(ground.executor->wait(id)->status.ok());
 }
 
+TEST_CASE("what happens to other procedures waits for no worker that goes on with one") {
+  constexpr int kLives = 100;
+  Ground ground(1);
+  ground.world.scripts["short"] = {.steps = 3};
+  ground.world.scripts["parent"] = {.children = std::vector<std::string>(3, "short")};
+  const ProcedureId walk = ground.submit();
+  ground.paths.wait_for_steps(100);
+  const std::uint64_t before = SectionLooks::of(*ground.executor).wide;
+
+  for (int i = 0; i < kLives; ++i) {
+    const auto made = ground.executor->submit(Job(ground.world, i % 2 == 0 ? "short" : "parent"));
+    REQUIRE(made.ok());
+    REQUIRE(ground.executor->wait(made->id)->status.ok());
+    REQUIRE(ground.executor->acknowledge(made->id).ok());
+  }
+
+  CHECK(SectionLooks::of(*ground.executor).wide - before < kLives / 2);
+  ground.paths.may_end = true;
+  CHECK(ground.executor->wait(walk)->status.ok());
+}
+
+TEST_CASE("whatever other threads do beside walks, all procedures come to their ends") {
+  constexpr int kRounds = 100;
+  Ground ground(2);
+  ground.world.scripts["short"] = {.steps = 3};
+  ground.world.scripts["parent"] = {.children = std::vector<std::string>(3, "short")};
+  ground.world.scripts["fails"] = {
+      .steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+        return run.step == 1 ? std::nullopt : std::optional(Say::fail("it is to fail"));
+      }};
+  std::vector<ProcedureId> walks;
+  for (int i = 0; i < 4; ++i) walks.push_back(ground.submit());
+  ground.paths.wait_for_steps(100);
+  const auto each_round = [&](const auto& act) {
+    return std::thread([&act] {
+      for (int i = 0; i < kRounds; ++i) act(i);
+    });
+  };
+  const auto live = [&](int i) {
+    for (const char* const script : {"short", "parent", "fails"}) {
+      const Nonce nonce{7, static_cast<std::uint64_t>(i) + 1};
+      const auto made = ground.executor->submit(Job(ground.world, script), {.nonce = nonce});
+      if (made.ok()) (void)ground.executor->wait(made->id);
+      (void)ground.executor->find(nonce);
+      if (made.ok()) (void)ground.executor->acknowledge(made->id);
+    }
+  };
+  const auto order = [&](int i) {
+    const ProcedureId id = ground.submit();
+    (void)ground.executor->signal(id, "hello", std::to_string(i));
+    (void)ground.executor->abort(id);
+    (void)ground.executor->wait(id);
+  };
+  const auto look = [&](int i) {
+    (void)ground.executor->inspect().live_procedures();
+    (void)ground.executor->inspect().describe(walks[static_cast<std::size_t>(i) % walks.size()]);
+    (void)ground.executor->inspect().locks();
+  };
+
+  std::vector<std::thread> threads;
+  threads.push_back(each_round(live));
+  threads.push_back(each_round(live));
+  threads.push_back(each_round(order));
+  threads.push_back(each_round(look));
+  for (std::thread& thread : threads) thread.join();
+
+  ground.paths.may_end = true;
+  for (const ProcedureId id : walks) CHECK(ground.executor->wait(id)->status.ok());
+  CHECK(StateAudit::of(*ground.executor).empty());
+}
+
 TEST_CASE("a stop ends a walk of steps that follow each other at once") {
   Ground ground(2);
   for (int i = 0; i < 3; ++i) ground.submit();
