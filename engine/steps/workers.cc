@@ -81,11 +81,13 @@ Fate fate_of(Execution& execution, bool halted) {
   return Fate::kTaken;
 }
 
+// A lock grant that came with the poll counts as recorded if the store keeps no records.
 StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
              "a procedure that is taken has no timer");
   execution.phase.move_to(Phase::kInFlight);
   execution.wait.wake_pending = false;
+  if (execution.granted_by_poll() && !core.keeps_records) execution.record.holds_locks = true;
   enter_flight(execution);
   return {&execution, core.state.spares.steps.take().release()};
 }
@@ -502,6 +504,7 @@ bool Workers::call_back(WorkerRun& run, Which which) {
 void Workers::put_back(const StepJob& job, bool halted) {
   Execution& execution = *job.execution;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
+  if (execution.granted_by_poll() && !core_.keeps_records) execution.record.holds_locks = false;
   core_.state.spares.steps.give_back(std::unique_ptr<StepCommit>(job.commit));
   if (!may_begin(execution)) return drop_from_flight(core_, execution);
   execution.phase.move_to(Phase::kQueued);

@@ -204,7 +204,13 @@ void stand_still(EngineCore& core, Execution& execution, const StepCommit& commi
   execution.phase.move_to(Phase::kIdle);
   execution.turn.step = 0;
   const ProcedureState state = execution.record.state;
-  if (state == ProcedureState::kSuccess && !execution.is_root()) child_ended_too_late(execution);
+  if (state == ProcedureState::kSuccess && !execution.is_root()) {
+    child_ended_too_late(execution);
+    // Of the others the listeners are told when they are undone.
+    if (!execution.is_undone_with_its_tree()) {
+      core.state.news.add(ProcedureNews::Kind::kFinished, execution);
+    }
+  }
   if (state == ProcedureState::kFailed && !commit.is_undo()) failed_too_late(core, execution);
   if (commit.next.order == OrderEffect::kForward) repaired_too_late(core, execution);
   core.abandon_waits(execution);

@@ -4,6 +4,8 @@
 // an abort that could not be carried out is refused. The order of commits decides each race with an
 // abort. (Rows 5, 6, 10, 13, 14, 124, 125; X5.)
 
+#include <pv2/store/noop_procedure_store.h>
+
 #include "records/row_keys.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
@@ -55,6 +57,35 @@ TEST_CASE("an abort undoes a tree that waits, and the result says who ordered it
   CHECK(result.status == Status(StatusCode::kAborted, "aborted by anna: not needed"));
   CHECK(engine.undone() == Entries{"slow.2", "slow.1", "c.1", "p.2", "p.1"});
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
+}
+
+TEST_CASE("an abort undoes a procedure that has waited for its locks, with records and without") {
+  const bool keeps_records = GENERATE(true, false);
+  const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit, LockScope::kOperation);
+  const bool as_child = GENERATE(false, true);
+  CAPTURE(keeps_records, static_cast<int>(scope), as_child);
+  EngineWorld engine;
+  for (const char* const name : {"first", "second"}) {
+    engine.world.scripts[name] = waiting_at(1, 1);
+    engine.world.scripts[name].locks =
+        LockSet().table("shop", "orders", LockMode::kExclusive).scope(scope);
+  }
+  engine.world.scripts["parent"] = {.children = {"second"}};
+  ExecutorOptions options = engine.options();
+  if (!keeps_records) options.store = noop();
+  engine.open(std::move(options));
+  const ProcedureId first = engine.submit("first");
+  const ProcedureId second = engine.submit(as_child ? "parent" : "second");
+  engine.run();
+  REQUIRE(engine.world.answer_one("go"));
+  engine.run();
+  CHECK(engine.result(first).status.ok());
+
+  CHECK(engine.executor().abort(second).ok());
+  engine.run();
+
+  CHECK(engine.result(second).state == ProcedureState::kRolledBack);
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait") {

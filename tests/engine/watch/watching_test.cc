@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -153,6 +154,32 @@ TEST_CASE("listeners hear what becomes durable of roots and children, in that or
   engine.submit("child");
   engine.run();
   CHECK(heard.size() == 6);
+}
+
+TEST_CASE("listeners hear of the end of a final child whose tree has failed before") {
+  const bool fails_first = GENERATE(true, false);
+  EngineWorld engine;
+  engine.world.scripts["r"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 1) return usual();
+                                 if (fails_first) run.spawn("fails");
+                                 run.ctx.spawn(FinalJob(run.world, "ends"));
+                                 if (!fails_first) run.spawn("fails");
+                                 return usual();
+                               }};
+  engine.world.scripts["ends"] = {.steps = 1};
+  engine.world.scripts["fails"] = {.steps = 1,
+                                   .run = [](JobRun&) { return std::optional(Say::fail("no")); }};
+  engine.open();
+  std::map<ProcedureId, int> ends;
+  const auto news = engine.executor().listen([&](const ProcedureNews& one) {
+    if (one.kind == ProcedureNews::Kind::kAdded) ends.emplace(one.id, 0);
+    if (one.kind == ProcedureNews::Kind::kFinished) ++ends[one.id];
+  });
+  engine.submit("r");
+  engine.run();
+
+  REQUIRE(ends.size() == 3);
+  for (const auto& [id, count] : ends) CHECK(count == 1);
 }
 
 TEST_CASE("a listener hears of a procedure that is parked") {

@@ -24,7 +24,9 @@ namespace pv2 {
 struct ProcedureNews {
   enum class Kind : std::uint8_t {
     kAdded,     ///< Submitted, or spawned.
-    kFinished,  ///< It succeeded, or was undone: `state` and `error` say which and why.
+    /// It succeeded, or was undone: `state` and `error` say which and why. A child that succeeded
+    /// and is undone later, with its tree, is told twice.
+    kFinished,
     /// It waits for an operator. `id` is the member that has used up its attempts, or the head of
     /// the domain that can neither be finished nor undone: the root, or the child whose failure is
     /// reported.
