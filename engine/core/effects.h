@@ -27,7 +27,7 @@ class RollbackPlan;
 /// Owned by the thread whose section fills it.
 struct Effects {
   CommitList commits;
-  CommitList entered;  ///< InsertCommits whose roots are to be admitted by the scheduler first.
+  CommitList entered;  ///< InsertCommits whose roots first ask the scheduler for their locks.
   std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
   /// Answers by engine code: a latch, or what follows from an answer. They run at once, on the
   /// thread that performs the effects.

@@ -156,7 +156,7 @@ void EngineCore::flush() {
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
   Execution* const execution = find(id);
   if (execution == nullptr) return;
-  widen();  // a worker may have it in flight
+  if (execution->phase == Phase::kInFlight) widen();  // a worker may go on with it
   if (execution->wait.epoch != epoch) return;
   switch (execution->phase) {
     case Phase::kWaiting:

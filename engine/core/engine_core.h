@@ -110,7 +110,8 @@ struct EngineCore {
   const std::unique_ptr<Share[]> shares;
   const std::size_t share_count;
 
-  Mutex state_mutex;
+  /// On a cache line of its own: who waits for it writes that line again and again.
+  alignas(64) Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
   bool has_shares PV2_GUARDED_BY(state_mutex) = false;  ///< The section is wide.
   Looks looks PV2_GUARDED_BY(state_mutex);
@@ -128,7 +129,9 @@ struct EngineCore {
   /// a step does not draw the same numbers after a restart. Determined by options, store and clock.
   /// To be called after the store was loaded.
   [[nodiscard]] Random random_of_life(std::size_t worker) PV2_EXCLUDES(state_mutex);
-  /// Makes every worker look through the steps that it has taken and not begun.
+  /// Makes every worker look through the steps that it has taken and not begun. Called in a wide
+  /// section if a root that is alone in its tree may be in flight: a worker that goes on with it
+  /// then reads this number and the domain as they were before, or as they are afterwards.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
   /// The engine stops, or its store has failed. Called in a wide section.
   void halt() PV2_REQUIRES(state_mutex) {

@@ -2,11 +2,12 @@
 //
 // StateLock: a section of the state mutex. With a store that keeps no records, a worker goes on
 // with a procedure that is alone in its tree without that mutex: it holds its share
-// (EngineCore::shares), and no other mutex of the engine. Meanwhile only two kinds of sections run:
+// (EngineCore::shares), and no other mutex of the engine. Therefore a section is
 //
-//     narrow    touches no procedure that a worker goes on with; it may read of such a one what
-//               names it and its domain, and change its `waiters`
-//     wide      touches everything: it holds all shares
+//     narrow    if it touches no procedure with which a worker goes on. It may read what names such
+//               a procedure and the state of its domain, and change its `waiters`. Workers go on
+//               meanwhile.
+//     wide      if it may touch everything. It holds all shares, so no worker goes on meanwhile.
 //
 // A section that has begun narrow may become wide (EngineCore::widen()).
 

@@ -110,7 +110,7 @@ void Timers::earliest_moved() {
 std::optional<SteadyTime> Timers::earliest() {
   std::optional<SteadyTime> earliest;
   {
-    StateLock lock(core_);
+    StateLock lock(core_, Width::kNarrow);
     earliest = core_.state.timers.earliest();
   }
   for (TimedWork* const other : others_) {
@@ -135,7 +135,7 @@ std::size_t Timers::fire_due() {
 
 std::size_t Timers::fire_some(SteadyTime now) {
   std::size_t fired = 0;
-  StateLock lock(core_);
+  StateLock lock(core_, Width::kNarrow);
   while (fired < kAtOnce) {
     Execution* const execution = core_.state.timers.pop_due(now);
     if (execution == nullptr) break;

@@ -10,12 +10,14 @@
 //     kIdle, kDropping
 //     kInFlight                the worker that took it, without a lock, until it hands the record
 //                              to the store; then the publisher, under the state mutex, or that
-//                              worker with its share of the state
+//                              worker with its share (core/state_lock.h). Any thread that holds the
+//                              state mutex may change `waiters`, and in a wide section
+//                              `wait.wake_pending`
 //
-// Once the procedure is durable, `record` changes only in a section of the state: to what a
-// published record says, to what a restart would conclude from the records, or to a wait that needs
-// no record. A worker that runs a step writes its changes into a Transition, which takes effect
-// when it is published.
+// Once the procedure is durable, `record` changes only under the state mutex or the worker's share:
+// to what a published record says, to what a restart would conclude from the records, or to a wait
+// that needs no record. A worker that runs a step writes its changes into a Transition, which takes
+// effect when it is published.
 
 #pragma once
 

@@ -151,9 +151,10 @@ enum class MovedBy : std::uint8_t { kStep, kBypass };
 
 struct Transition;
 
-/// Once the procedure is durable, it changes only in a section of the state: to what a published
-/// record says, to what a restart would conclude from the records, or to a wait that needs no
-/// record. The worker that has the procedure in flight reads it without a section.
+/// Once the procedure is durable, it changes only under the state mutex or the share of the worker
+/// that has the procedure in flight: to what a published record says, to what a restart would
+/// conclude from the records, or to a wait that needs no record. That worker reads it without a
+/// lock.
 struct Record : Progress {
   LazyVector<UndoEntry> undo;
   History history;

@@ -12,7 +12,7 @@ namespace pv2 {
 void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {
   MutexLock open(core_mutex_);
   if (core_ == nullptr) return;
-  StateLock lock(*core_);
+  StateLock lock(*core_, Width::kNarrow);
   core_->wake(id, epoch);
 }
 

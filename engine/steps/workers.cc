@@ -347,22 +347,23 @@ bool Workers::may_go_on(const Worker& worker, std::size_t steps_left) const {
 }
 
 // Hands over the records of a round. The procedures that only go on become the jobs of the next
-// one: they stay in flight, and neither the scheduler nor another thread hears of them. A recall is
-// noticed at the next look, as it is made under the state mutex. The next round begins before the
-// other records are published, which may take long: so idle workers see its jobs. Returns whether
-// there is a next round.
+// one: they stay in flight, and neither the scheduler nor another thread hears of them. A recall
+// that concerns one of them is made with this worker's share held: so it is seen here, or at the
+// next look. The next round begins before the other records are published, which may take long: so
+// idle workers see its jobs. Returns whether there is a next round.
 bool Workers::go_on(Taken& taken, Worker& worker) {
   FinishedSteps finished = worker.run->take_finished();
   CommitList others;
   taken.count = 0;
   if (!finished.with_record.empty() &&
       core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
-    const MutexLock share(core_.shares[worker.index].share_mutex);
+    EngineCore::Share& share = core_.shares[worker.index];
+    const MutexLock lock(share.share_mutex);
     taken.marks.recalls = core_.recalls.load(std::memory_order_relaxed);
     while (CommitRequest* const request = finished.with_record.pop_front()) {
       auto& commit = static_cast<StepCommit&>(*request);
       Execution& execution = *commit.execution;
-      if (!only_goes_on(core_, commit) || !SpareCommits<StepCommit>::is_small(commit) ||
+      if (!only_goes_on(core_, share, commit) || !SpareCommits<StepCommit>::is_small(commit) ||
           core_.scheduler.is_overtaken(execution, taken.marks.lifts)) {
         others.push_back(commit);
         continue;
@@ -459,7 +460,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
   taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
   {
-    StateLock lock(core_, Width::kNarrow);  // of what was polled, nobody has anything in flight
+    StateLock lock(core_, Width::kNarrow);  // no worker goes on with a member of these trees
     dead_objects.swap(core_.state.leftovers.objects);
     dead_slots.swap(core_.state.leftovers.slots);
     const bool halted = !core_.unavailable().ok();

@@ -80,7 +80,8 @@ void Admission::admit_in_section(std::unique_ptr<InCallback> request, Effects& e
     const Execution& root = *candidate.execution.release();  // the table of live executions owns it
     commit->holds_locks = root.locks().empty();
     // A delayed root asks for its locks when its time has come.
-    (root.record.deadline ? effects.commits : effects.entered).push_back(*commit.release());
+    const bool asks = !commit->holds_locks && !root.record.deadline;
+    (asks ? effects.entered : effects.commits).push_back(*commit.release());
   }
   // The user's object is destroyed without the mutex.
   if (candidate.procedure) effects.answers.emplace_back([request = std::move(request)] {});

@@ -138,7 +138,7 @@ Results::Source Results::look_up(ProcedureId id) {
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
   Waiters withdrawn;  // destroyed without the mutex: the callback is the caller's
-  StateLock lock(core_);
+  StateLock lock(core_, Width::kNarrow);
   Execution* const live = core_.find(id);
   if (live == nullptr) return false;
   Waiters& waiters = live->waiters;

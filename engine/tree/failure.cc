@@ -82,6 +82,7 @@ void repaired_too_late(EngineCore& core, Execution& member) {
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root(), "the member that is aborted is a root");
+  PV2_ASSERT(core.has_shares, "no worker goes on with a root while it is aborted");
   fail_tree(core, root);
   Domain& domain = root.domain;
   if (domain.state == DomainState::kStopped) {
@@ -155,6 +156,7 @@ Status why_not_abortable(Execution& root) {
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
   PV2_ASSERT(root.is_root(), "the member that is quarantined is a root");
   PV2_ASSERT(!reason.ok(), "a quarantine has a reason");
+  PV2_ASSERT(core.has_shares, "no worker goes on with a root while it is quarantined");
   if (root.is_quarantined()) return;
   Domain& domain = root.domain;
   if (domain.state == DomainState::kForward) {
@@ -172,6 +174,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
 }
 
 void make_way_for_order(EngineCore& core, Execution& head) {
+  PV2_ASSERT(core.has_shares, "no worker goes on with a root that makes way for an order");
   Domain& domain = head.domain;
   domain.ending = EndingOrder::kMayGoOn;
   if (domain.state == DomainState::kForward) stop_domain(core, head, DomainState::kStopped);

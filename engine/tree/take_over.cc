@@ -78,7 +78,8 @@ bool is_alone(const Execution& execution) {
 
 }  // namespace
 
-bool only_goes_on(const EngineCore& core, const StepCommit& commit) {
+bool only_goes_on(const EngineCore& core, const EngineCore::Share& /*share*/,
+                  const StepCommit& commit) {
   return commit.status.ok() && is_plain(commit) && is_alone(*commit.execution) &&
          !core.is_halted.load(std::memory_order_relaxed);
 }

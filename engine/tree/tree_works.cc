@@ -102,7 +102,8 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
     auto& next = works.queue.front()->is_outside ? core.state.works.outside : all;
     next.splice(next.end(), all, all.begin());
   }
-  if (all.empty()) core.tree_work_waits.store(false);
+  // It is written only when it changes, as it is near to what workers read before each step.
+  if (all.empty() && core.tree_work_waits.load()) core.tree_work_waits.store(false);
   return !all.empty();
 }
 

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,12 +26,9 @@
 #define PV2_PT_GUARDED_BY(mutex) PV2_THREAD_ANNOTATION(pt_guarded_by(mutex))
 /// The caller holds the mutex.
 #define PV2_REQUIRES(...) PV2_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-/// The caller holds the mutex, or a share of what it guards: it reads what it guards.
-#define PV2_REQUIRES_SHARED(...) PV2_THREAD_ANNOTATION(requires_shared_capability(__VA_ARGS__))
 /// The caller does not hold the mutex; this function takes it.
 #define PV2_EXCLUDES(...) PV2_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 #define PV2_ACQUIRE(...) PV2_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
-#define PV2_ACQUIRE_SHARED(...) PV2_THREAD_ANNOTATION(acquire_shared_capability(__VA_ARGS__))
 #define PV2_RELEASE(...) PV2_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define PV2_TRY_ACQUIRE(...) PV2_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 /// The lock order, where it is fixed (docs/concurrency.md).
@@ -46,8 +44,9 @@ class PV2_CAPABILITY("mutex") Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  /// Spins for a while before it blocks the thread: critical sections here are short, and blocking
-  /// costs two system calls and 17 to 27 us for a wake-up on another CPU.
+  /// Spins for a while, and yields the CPU now and then, before it blocks the thread: critical
+  /// sections here are short, and blocking costs two system calls and 17 to 27 us for a wake-up on
+  /// another CPU.
   void lock() PV2_ACQUIRE() {
     if (!mutex_.try_lock()) lock_contended();
   }
@@ -57,7 +56,9 @@ class PV2_CAPABILITY("mutex") Mutex {
  private:
   friend class CondVar;
   void lock_contended();
+  bool take_between_yields();
   std::mutex mutex_;
+  std::atomic<bool> is_awaited_{false};  // a thread yields until it has the mutex
 };
 
 /// What the threads of this process have met at all its mutexes, since it began.
