@@ -23,7 +23,7 @@ namespace pv2 {
 /// Something that has become durable.
 struct ProcedureNews {
   enum class Kind : std::uint8_t {
-    kAdded,     ///< Submitted, or spawned.
+    kAdded,  ///< Submitted, or spawned.
     /// It succeeded, or was undone: `state` and `error` say which and why. A child that succeeded
     /// and is undone later, with its tree, is told twice.
     kFinished,
