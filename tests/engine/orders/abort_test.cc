@@ -80,6 +80,8 @@ TEST_CASE("an abort undoes a procedure that has waited for its locks, with recor
   REQUIRE(engine.world.answer_one("go"));
   engine.run();
   CHECK(engine.result(first).status.ok());
+  const ProcedureId waits = as_child ? ProcedureId{second.value + 1} : second;
+  CHECK(engine.describe(waits).holds_locks == (scope != LockScope::kStep));
 
   CHECK(engine.executor().abort(second).ok());
   engine.run();

@@ -101,6 +101,8 @@ struct Ground {
     ExecutorOptions options;
     options.store = noop();
     options.registry.add<Walk>(paths).add<Passage>(paths);
+    world.scripts["short"] = {.steps = 3};
+    world.scripts["parent"] = {.children = std::vector<std::string>(3, "short")};
     add_job_types(options.registry, world);
     options.workers = workers;
     options.log = {};
@@ -142,8 +144,6 @@ TEST_CASE("the steps of a procedure that is alone are not published one by one")
 TEST_CASE("what happens to other procedures waits for no worker that goes on with one") {
   constexpr int kLives = 100;
   Ground ground(1);
-  ground.world.scripts["short"] = {.steps = 3};
-  ground.world.scripts["parent"] = {.children = std::vector<std::string>(3, "short")};
   const ProcedureId walk = ground.submit();
   ground.paths.wait_for_steps(100);
   const std::uint64_t before = SectionLooks::of(*ground.executor).wide;
@@ -163,8 +163,6 @@ TEST_CASE("what happens to other procedures waits for no worker that goes on wit
 TEST_CASE("whatever other threads do beside walks, all procedures come to their ends") {
   constexpr int kRounds = 100;
   Ground ground(2);
-  ground.world.scripts["short"] = {.steps = 3};
-  ground.world.scripts["parent"] = {.children = std::vector<std::string>(3, "short")};
   ground.world.scripts["fails"] = {
       .steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
         return run.step == 1 ? std::nullopt : std::optional(Say::fail("it is to fail"));
