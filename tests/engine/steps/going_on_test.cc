@@ -220,6 +220,29 @@ TEST_CASE("a stop ends a walk of steps that follow each other at once") {
   CHECK_FALSE(ground.paths.may_end);
 }
 
+TEST_CASE("a walk does not go on from a step during which the engine began to stop") {
+  constexpr std::uint64_t kLast = 1'000;
+  std::binary_semaphore may_stop{0};
+  Ground ground(1);
+  const auto is_stopping = [&] {
+    std::optional<StatusCode> code;
+    ground.executor->async(CallbackThread::kEngine)
+        .find({1, 1}, [&](const Result<Submitted>& found) { code = found.status().code(); });
+    return code == StatusCode::kStopping;
+  };
+  ground.paths.at_each_step = [&](StepContext&) {
+    if (ground.paths.steps + 1 != kLast) return;
+    may_stop.release();
+    while (!is_stopping()) std::this_thread::yield();
+  };
+  ground.submit();
+  may_stop.acquire();
+
+  ground.executor->stop();
+
+  CHECK(ground.paths.steps == kLast);
+}
+
 TEST_CASE("an abort ends a walk of steps that follow each other at once") {
   const unsigned workers = GENERATE(1U, 2U);
   Ground ground(workers);
