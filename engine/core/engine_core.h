@@ -30,6 +30,7 @@
 #include <string>
 
 #include "core/engine_state.h"
+#include "core/loading.h"
 #include "core/running_steps.h"
 #include "core/task_pool.h"
 #include "model/engine_age.h"
@@ -92,6 +93,7 @@ struct EngineCore {
   std::atomic<bool> tree_work_waits{false};
   /// A hint: while false, no type has a limit and the mutex is not taken to look for one.
   std::atomic<bool> limits_types{false};
+  Loading loading;               ///< Whether the store is still being loaded.
   const std::string store_name;  ///< For messages made under the state mutex.
   EngineAge age;                 ///< Dates results, and decides when they expire.
   const WallTime opened;         ///< The wall clock when this life began.

@@ -27,6 +27,7 @@
 #include "core/retention.h"
 #include "core/spare_commits.h"
 #include "core/waiting_order.h"
+#include "model/execution.h"
 #include "model/identity.h"
 #include "model/timer_queue.h"
 #include "pv2/engine/procedure_info.h"
@@ -65,6 +66,12 @@ struct Submissions {
   /// counted.
   std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
+};
+
+/// A caller that waits for the end of a procedure that is perhaps not loaded yet.
+struct EarlyWait {
+  ProcedureId id;
+  Waiter waiter;
 };
 
 /// The works on whole trees.
@@ -124,6 +131,11 @@ struct EngineState {
   /// Records that open() has set aside: they are in the store, and not live.
   std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
+  /// Roots that were submitted while the store is being loaded, durable and kIdle. They are queued
+  /// when it is loaded, behind those that it has.
+  std::vector<Execution*> held_back;
+  /// Waits for procedures that are not in the tables, while the store is being loaded.
+  std::vector<EarlyWait> early_waits;
   EntryList to_settle;             ///< Given to the scheduler before the mutex is released.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; no name: none of that type yet.
   /// The limits that OperatorConsole::set_limit() has made durable.

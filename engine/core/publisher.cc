@@ -198,17 +198,11 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
   core_.widen();
   // A store that stop() has closed has not failed. One that was closed otherwise has.
   const bool closed = core_.state.life.stopping && request.status.code() == StatusCode::kStopping;
-  if (core_.state.life.store_failure.ok() && !closed) {
-    core_.state.life.store_failure = request.status.with_context(
-        "the store failed and nothing more is written; restart to go on from what is on disk");
-    core_.halt();
-    core_.scheduler.stop();
-    effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
-    if (core_.options.on_store_failure) {
-      effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
-                                    status = core_.state.life.store_failure] { callback(status); });
-    }
-    hooks_.store_failed(core_, effects);
+  if (!closed) {
+    end_run(request.status.with_context(
+                "the store failed and nothing more is written; restart to go on from what is on "
+                "disk"),
+            effects);
   }
   const Status unknown =
       closed ? request.status
@@ -216,6 +210,21 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
                                                        std::string(request.status.message()));
   const Status not_written = closed ? request.status : core_.state.life.store_failure;
   request.failed(core_, {unknown, not_written}, effects);
+}
+
+void Publisher::end_run(Status why, Effects& effects) {
+  PV2_ASSERT(!why.ok(), "a run ends for a reason");
+  if (!core_.state.life.store_failure.ok()) return;
+  core_.widen();
+  core_.state.life.store_failure = std::move(why);
+  core_.halt();
+  core_.scheduler.stop();
+  effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
+  if (core_.options.on_store_failure) {
+    effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
+                                  status = core_.state.life.store_failure] { callback(status); });
+  }
+  hooks_.store_failed(core_, effects);
 }
 
 }  // namespace pv2

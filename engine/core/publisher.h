@@ -56,6 +56,9 @@ class Publisher final : public CommitSink {
   /// Does what a critical section decided. The caller holds no lock. In a callback of the host,
   /// what becomes durable at once is published after it.
   void perform(Effects& effects);
+  /// The engine halts, and accepts nothing any more, because of `why`: logs it, tells the host and
+  /// the callers that wait. Does nothing if it has halted before for such a reason.
+  void end_run(Status why, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   /// Whether this thread is in a callback of the host (CallbackThread::kEngine).
   [[nodiscard]] bool is_in_callback() const noexcept;
   /// Keeps `requests` until the callback in which this thread is has returned, and then publishes

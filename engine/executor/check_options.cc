@@ -51,6 +51,15 @@ Status check_options(const ExecutorOptions& options) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.unreadable has a value that UnreadableRecords does not have");
   }
+  if (options.load > Load::kInBackground) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.load has a value that Load does not have");
+  }
+  if (options.load == Load::kInBackground && options.workers == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.load is kInBackground, but an executor without workers has no "
+                  "thread that could load; use kBeforeOpenReturns");
+  }
   if (options.stuck_after < Duration::zero()) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.stuck_after is negative; 0 means that no step is reported");

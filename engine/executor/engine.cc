@@ -24,6 +24,7 @@ Engine::Engine(ExecutorOptions options)
       admission(core, publisher, results),
       messages(core, publisher, results),
       repairs(core, publisher, results, messages),
+      background_load(core, publisher, results),
       timers(core),
       listeners(std::make_shared<Listeners>(core)),
       chores(std::make_shared<Chores>(core)),

@@ -12,6 +12,7 @@
 
 #include "core/engine_core.h"
 #include "core/publisher.h"
+#include "executor/background_load.h"
 #include "executor/chores.h"
 #include "executor/host_thread.h"
 #include "executor/timers.h"
@@ -53,6 +54,7 @@ class Engine {
   Admission admission;
   Messages messages;
   Repairs repairs;
+  BackgroundLoad background_load;
   Timers timers;
   // Shared with the handles of the host, which hold them only while they remove something.
   std::shared_ptr<Listeners> listeners;

@@ -46,16 +46,19 @@ bool OperatorConsole::withdraw(const OrderTicket& ticket) const {
 bool OperatorConsole::keeps_nonces() const noexcept { return engine_->core.keeps_records; }
 
 Result<std::vector<std::string>> OperatorConsole::preview(ProcedureId id, RepairVerb verb) const {
+  engine_->core.loading.wait();
   return engine_->repairs.preview(id, verb);
 }
 
 Result<std::vector<AuditEntry>> OperatorConsole::audit(ProcedureId id) const {
+  engine_->core.loading.wait();
   return engine_->repairs.audit(id);
 }
 
 Status OperatorConsole::set_limit(const ResourceKey& key,
                                   std::optional<std::uint32_t> limit) const {
   return block<Status>(engine_->core, "set_limit()", [&](Reply<Status> reply) {
+    engine_->core.loading.wait();
     pv2::set_limit(engine_->core, engine_->publisher, key, limit, std::move(reply));
   });
 }

@@ -86,17 +86,24 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   if (Status status = engine->core.pool->started(); !status.ok()) return status;
   if (Status status = engine->core.store.recover_lease(engine->publisher); !status.ok())
     return status;
-  Effects effects;
-  const Status status = Recovery(engine->core).load(effects);
   std::unique_ptr<ProcedureExecutor> executor(new ProcedureExecutor(std::move(engine)));
+  EngineCore& core = executor->engine_->core;
+  auto recovery = std::make_unique<Recovery>(core);
+  Effects effects;
+  Status status = recovery->begin();
+  const bool later = status.ok() && core.options.load == Load::kInBackground &&
+                     recovery->let_submissions_in(effects);
+  if (status.ok() && !later) status = recovery->load(effects);
   if (!status.ok()) return status;
   if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
-  EngineCore& core = executor->engine_->core;
   const Status written = write_first_bound(core, executor->engine_->publisher);
   // Also after a failure: the store then returns what recovery wants to commit, so it is freed.
   executor->engine_->publisher.perform(effects);
   if (!written.ok()) return written;
-  {
+  if (later) {
+    status = executor->load_in_background(std::move(recovery));
+    if (!status.ok()) return status;
+  } else {
     StateLock lock(core);
     core.state.deadlock_search.is_on = true;
   }
@@ -131,15 +138,31 @@ ProcedureExecutor::~ProcedureExecutor() {
   core.scheduler.settle(std::move(entries));
 }
 
+Status ProcedureExecutor::load_in_background(std::unique_ptr<Recovery> recovery) {
+  return engine_->background_load.begin(std::move(recovery), [this] { let_threads_begin(); });
+}
+
 void ProcedureExecutor::start() {
+  EngineCore& core = engine_->core;
   {
-    StateLock lock(engine_->core);
-    if (engine_->core.state.life.stopping || std::exchange(engine_->core.state.life.started, true))
-      return;
+    StateLock lock(core);
+    if (core.state.life.stopping || std::exchange(core.state.life.started, true)) return;
+    if (core.loading.runs()) return;  // they begin when the store is loaded
   }
-  if (engine_->core.options.workers == 0) return;
+  if (core.options.workers != 0) let_threads_begin();
+}
+
+void ProcedureExecutor::let_threads_begin() {
   engine_->timers.start();
   engine_->gate.open();
+}
+
+Status ProcedureExecutor::wait_until_loaded() {
+  EngineCore& core = engine_->core;
+  if (EngineThread::belongs_to(&core)) return on_engine_thread("wait_until_loaded()");
+  core.loading.wait();
+  StateLock lock(core, Width::kNarrow);
+  return core.loading.was_given_up() ? core.unavailable() : Status();
 }
 
 Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
@@ -219,6 +242,7 @@ OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*
 // What this thread has submitted in a callback is shown.
 Inspection ProcedureExecutor::inspect() const {
   engine_->publisher.publish_kept();
+  engine_->core.loading.wait();
   return Inspection(*engine_);
 }
 
@@ -355,7 +379,8 @@ void ProcedureExecutor::tell_of_stop() {
 void ProcedureExecutor::shut_down() {
   EngineCore& core = engine_->core;
   const EngineThread mark(&core);
-  engine_->gate.abandon();  // if start() was never called
+  engine_->background_load.join();  // it ends soon, and perhaps opens the gate
+  engine_->gate.abandon();          // if start() was never called
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();

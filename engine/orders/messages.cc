@@ -118,6 +118,13 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
 
 void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
+  if (core_.loading.runs()) {
+    PV2_ASSERT(entry == nullptr, "an order is not carried out before the store is loaded");
+    return core_.loading.when_over(
+        [this, id, options = std::move(options), reply = std::move(reply)]() mutable {
+          abort(id, std::move(options), std::move(reply));
+        });
+  }
   publisher_.publish_kept();  // what this thread has acknowledged in a callback is gone
   auto message = abort_message(std::move(options));
   const AuditEntry audit = entry != nullptr ? *entry : entry_of(id, *message);
@@ -192,6 +199,12 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
 }
 
 void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
+  if (core_.loading.runs()) {
+    return core_.loading.when_over([this, id, name = std::move(name), payload = std::move(payload),
+                                    reply = std::move(reply)]() mutable {
+      signal(id, std::move(name), std::move(payload), std::move(reply));
+    });
+  }
   publisher_.publish_kept();  // as abort() does
   Effects effects;
   effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;

@@ -112,6 +112,10 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Sta
 }
 
 void Repairs::carry_out(const AuditEntry& entry, Reply<Status> reply) {
+  if (core_.loading.runs()) {
+    return core_.loading.when_over(
+        [this, entry, reply = std::move(reply)]() mutable { carry_out(entry, std::move(reply)); });
+  }
   const ProcedureId id = entry.named;
   Effects effects;
   Status refusal;
@@ -149,11 +153,19 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
   const AuditEntry entry = entry_for(id, verb, std::move(note), nonce);
   if (refusal.ok()) {
     OrderNonces::Turn turn = nonces_.enter(nonce, content_of(entry), reply);
-    if (turn.is_first) carry_out_once(entry);
+    if (turn.is_first) core_.loading.when_over([this, entry] { carry_out_once(entry); });
     // A copy is answered with the one that is on its way.
     if (turn.refusal.ok()) return turn.ticket;
     refusal = std::move(turn.refusal);
   }
+  core_.loading.when_over(
+      [this, entry, refusal = std::move(refusal), reply = std::move(reply)]() mutable {
+        refuse_once(entry, std::move(refusal), std::move(reply));
+      });
+  return {};
+}
+
+void Repairs::refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply) {
   // The order on its way may be the one that reuses the nonce, and will be refused.
   const bool is_other = refusal.code() == StatusCode::kKeyReused;
   const Result<bool> done = is_other ? was_carried_out(entry) : false;
@@ -166,7 +178,6 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
     effects.reply(std::move(reply), std::move(refusal));
   }
   publisher_.perform(effects);
-  return {};
 }
 
 void Repairs::carry_out_once(const AuditEntry& entry) {

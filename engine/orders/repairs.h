@@ -48,6 +48,8 @@ class Repairs {
   void carry_out(const AuditEntry& entry, Reply<Status> reply);
   /// Carries it out if its nonce is not in the audit, and answers all copies of it.
   void carry_out_once(const AuditEntry& entry);
+  /// Answers a copy that cannot be carried out, because of `refusal`.
+  void refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply);
   [[nodiscard]] Result<bool> was_carried_out(const AuditEntry& entry);
   void answer_all(const Nonce& nonce, const Result<Ordered>& answer);
 

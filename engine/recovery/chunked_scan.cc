@@ -29,9 +29,11 @@ std::size_t chunks_side_by_side(const ExecutorOptions& options) {
 
 }  // namespace
 
-ChunkedScan::ChunkedScan(const ExecutorOptions& options, ProcedureStore& store, Visitor visit)
+ChunkedScan::ChunkedScan(const ExecutorOptions& options, ProcedureStore& store,
+                         std::optional<ProcedureId> end, Visitor visit)
     : options_(options),
       store_(store),
+      end_(end),
       visit_(std::move(visit)),
       side_by_side_(chunks_side_by_side(options)),
       chunk_(kChunkBytes) {}
@@ -47,6 +49,10 @@ Status ChunkedScan::run() {
 // All rows of one procedure are in one chunk.
 Status ChunkedScan::add(const StoredRow& row) {
   const ProcedureId id = id_in_key(row.key);  // a malformed key is refused by the chunk's reader
+  if (end_ && !(id < *end_)) {
+    highest_passed_over_ = id;
+    return Status();
+  }
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
     read_chunk(side_by_side_ == 0 ? std::launch::deferred : std::launch::async);
     if (reading_.size() > side_by_side_) {

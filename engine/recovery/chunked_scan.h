@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <optional>
 
 #include "recovery/record_reader.h"
 #include "recovery/row_chunk.h"
@@ -28,11 +29,15 @@ class ChunkedScan {
   /// Called on the thread of run().
   using Visitor = std::function<Status(ReadRecords)>;
 
-  /// `options` and `store` must outlive the scan.
-  ChunkedScan(const ExecutorOptions& options, ProcedureStore& store, Visitor visit);
+  /// `options` and `store` must outlive the scan, which passes over procedures with ids from
+  /// `end` on.
+  ChunkedScan(const ExecutorOptions& options, ProcedureStore& store, std::optional<ProcedureId> end,
+              Visitor visit);
 
   /// Returns after the last visit, or with the first failure.
   Status run();
+  /// Of the ids that it has passed over; not valid if there were none.
+  [[nodiscard]] ProcedureId highest_passed_over() const noexcept { return highest_passed_over_; }
 
  private:
   Status add(const StoredRow& row);
@@ -41,10 +46,12 @@ class ChunkedScan {
 
   const ExecutorOptions& options_;
   ProcedureStore& store_;
+  const std::optional<ProcedureId> end_;
   const Visitor visit_;
   const std::size_t side_by_side_;  // chunks that are decoded at once; 0: on this thread
   RowChunk chunk_;                  // being filled
   ProcedureId last_in_chunk_;
+  ProcedureId highest_passed_over_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
 };
 

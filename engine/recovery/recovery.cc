@@ -5,10 +5,13 @@
 #include "recovery/recovery.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "core/effects.h"
 #include "core/state_lock.h"
+#include "model/names.h"
 #include "records/limit_row.h"
 #include "records/row_keys.h"
 #include "records/watermark.h"
@@ -17,40 +20,79 @@
 #include "recovery/set_aside_records.h"
 
 namespace pv2 {
+namespace {
 
-Status Recovery::load(Effects& effects) {
-  Status status = read_store();
-  if (!status.ok()) return status.with_context("loading " + core_.store.name());
-  StateLock lock(core_);
-  status = schemas_.check(core_, effects);
-  if (!status.ok()) return status;
-  // Every id below the watermark may have been issued, and may be in somebody's log.
-  core_.state.ids.begin(highest_);
-  const bool is_new = core_.state.ids.durable_watermark() == 0;
-  core_.state.submissions.store_knows_more_nonces = core_.keeps_records && !is_new;
-  freeze_relatives(core_, trees_);
-  tell_of_set_aside(core_, effects);
-  leftovers_.delete_orphans(effects);
-  dates_.write(core_, effects);
-  leftovers_.delete_members(core_, effects);
-  quarantine_problems(core_, trees_, effects);
-  restart_trees(core_, trees_, effects);
-  core_.looks.nobody_waits();
-  return Status();
+// How many procedures are linked in one section: callers that submit meanwhile wait for the mutex.
+constexpr std::size_t kSection = 128;
+
+Status in_context(const EngineCore& core, const Status& status) {
+  return status.with_context("loading " + core.store_name);
 }
 
-Status Recovery::read_store() {
+}  // namespace
+
+Status Recovery::begin() {
   Status status = read_watermark();
   if (status.ok()) status = read_limits();
   if (status.ok()) status = schemas_.read(core_.store);
-  if (status.ok()) {
-    status = ChunkedScan(core_.options, core_.store, [this](ReadRecords read) {
-               return link(std::move(read));
-             }).run();
+  return status.ok() ? status : in_context(core_, status);
+}
+
+// Every id below the watermark may have been issued, and may be in somebody's log. Above it none
+// was, so new procedures need not wait for the highest id that is read.
+bool Recovery::let_submissions_in(Effects& effects) {
+  StateLock lock(core_);
+  const bool is_new = core_.state.ids.durable_watermark() == 0;
+  if (!core_.keeps_records || is_new || schemas_.differ(core_)) return false;
+  const Status checked = schemas_.check(core_, effects);
+  PV2_ASSERT(checked.ok(), "a schema that is as it was is not refused");
+  core_.state.ids.begin(ProcedureId());
+  core_.state.submissions.store_knows_more_nonces = true;
+  first_new_ = ProcedureId{core_.state.ids.first()};
+  return true;
+}
+
+Status Recovery::load(Effects& effects) {
+  Status status = read_procedures();
+  if (!status.ok()) return in_context(core_, status);
+  {
+    StateLock lock(core_);
+    if (!first_new_) {
+      status = schemas_.check(core_, effects);
+      if (!status.ok()) return status;
+      core_.state.ids.begin(highest_);
+      const bool is_new = core_.state.ids.durable_watermark() == 0;
+      core_.state.submissions.store_knows_more_nonces = core_.keeps_records && !is_new;
+    }
+    freeze_relatives(core_, trees_);
+    tell_of_set_aside(core_, effects);
+    leftovers_.delete_orphans(effects);
+    dates_.write(core_, effects);
+    leftovers_.delete_members(core_, effects);
+    quarantine_problems(core_, trees_, effects);
+    core_.looks.nobody_waits();
   }
+  return restart_trees(core_, trees_, effects);
+}
+
+Status Recovery::read_procedures() {
+  ChunkedScan scan(core_.options, core_.store, first_new_,
+                   [this](ReadRecords read) { return link(std::move(read)); });
+  Status status = scan.run();
+  if (status.ok()) status = check_new_ids(scan.highest_passed_over());
   if (status.ok()) status = trees_.find_lost_nonces(core_);
   if (status.ok()) status = dates_.read(core_);
   return status;
+}
+
+// The scan has passed over what was submitted meanwhile.
+Status Recovery::check_new_ids(ProcedureId highest) {
+  StateLock lock(core_, Width::kNarrow);
+  if (!highest || core_.state.ids.was_issued(highest)) return Status();
+  return Status(StatusCode::kCorruption, "there is a record of " + name_of(highest) +
+                                             ", but the store says that no id from " +
+                                             std::to_string(core_.state.ids.next()) +
+                                             " on was ever issued");
 }
 
 Status Recovery::read_watermark() {
@@ -80,21 +122,24 @@ Status Recovery::link(ReadRecords read) {
   highest_ = std::max(highest_, read.highest);
   leftovers_.add_orphans(std::move(read.orphans));
   if (Status status = ended_roots_.ask_about(core_, read); !status.ok()) return status;
-  StateLock lock(core_);
-  set_aside(core_, std::move(read.unreadable));
+  {
+    StateLock lock(core_);
+    set_aside(core_, std::move(read.unreadable));
+  }
   for (const EndedRoot& root : read.ended_roots) {
     ended_roots_.add(root.id);
     dates_.add(root);
   }
-  for (LoadedProcedure& loaded : read.procedures) {
-    if (ended_roots_.has_ended(loaded.header.root)) {
-      leftovers_.add_of_ended_root(loaded);
-    } else if (trees_.has_left(core_, loaded)) {
-      leftovers_.add_of_live_root(loaded);
-    } else {
-      trees_.link(core_, loaded);
+  for (auto left = std::span(read.procedures); !left.empty();) {
+    if (core_.is_halted.load(std::memory_order_relaxed)) {
+      return Status(StatusCode::kStopping, "the engine has halted");
     }
+    const auto some = left.first(std::min(left.size(), kSection));
+    left = left.subspan(some.size());
+    StateLock lock(core_);
+    for (LoadedProcedure& loaded : some) link(loaded);
   }
+  StateLock lock(core_);
   for (AuditCopy& copy : read.audit_copies) {  // of a root with a lower id, which was linked
     const bool root_is_there = ended_roots_.has_ended(copy.root) ||
                                core_.find(copy.root) != nullptr ||
@@ -102,6 +147,16 @@ Status Recovery::link(ReadRecords read) {
     leftovers_.add_copy(std::move(copy), root_is_there);
   }
   return Status();
+}
+
+void Recovery::link(LoadedProcedure& loaded) {
+  if (ended_roots_.has_ended(loaded.header.root)) {
+    leftovers_.add_of_ended_root(loaded);
+  } else if (trees_.has_left(core_, loaded)) {
+    leftovers_.add_of_live_root(loaded);
+  } else {
+    trees_.link(core_, loaded);
+  }
 }
 
 }  // namespace pv2

@@ -5,11 +5,14 @@
 //     rows --ChunkedScan--> executions --LoadedTrees, in order of id--> trees that hold their locks
 //          --when everything was read, quarantine_problems(), restart_trees()--> queued
 //
-// A tree that cannot be understood is quarantined with its locks. Nothing runs, and nothing on disk
-// changes, before everything was read. Results that are kept are not read, however many there are;
+// A tree that cannot be understood is quarantined with its locks. Nothing runs before everything
+// was read. Until then nothing on disk changes either, but for what is submitted meanwhile, if the
+// engine loads in the background. Results that are kept are not read, however many there are;
 // only a limit on them (RetentionPolicy) has their dates counted.
 
 #pragma once
+
+#include <optional>
 
 #include "core/engine_core.h"
 #include "recovery/ended_roots.h"
@@ -21,23 +24,33 @@
 
 namespace pv2 {
 
-/// Used once, by open(). Owned by one thread.
+/// Used once. Owned by one thread.
 class Recovery {
  public:
   explicit Recovery(EngineCore& core) : core_(core), trees_(core.clock) {}
 
+  /// Reads what there is one of: how far ids were issued, limits, what fields meant. Called first.
+  Status begin();
+  /// Has new procedures accepted while load() is at work. False: everything has to be loaded first,
+  /// as there is nothing to load, or it depends on what is live whether this program may go on.
+  [[nodiscard]] bool let_submissions_in(Effects& effects);
   /// Fills the engine's state. A failure leaves the store as it was, and leaves in the table of
-  /// live executions what was linked until then; the caller deletes those executions.
+  /// live executions what was linked until then; the caller deletes those executions. kStopping:
+  /// the engine has halted meanwhile.
   Status load(Effects& effects);
 
  private:
-  Status read_store();
+  Status read_procedures();
   Status read_watermark();
   Status read_limits();
   Status link(ReadRecords read);
+  void link(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
+  Status check_new_ids(ProcedureId highest);
 
   EngineCore& core_;
   ProcedureId highest_;  // of all ids that were read
+  // Ids from here on are issued while load() is at work; nullopt: none is.
+  std::optional<ProcedureId> first_new_;
   StoredSchemas schemas_;
   EndedRoots ended_roots_;
   LoadedTrees trees_;

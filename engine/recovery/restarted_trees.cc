@@ -4,11 +4,14 @@
 
 #include "recovery/restarted_trees.h"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "core/effects.h"
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
 #include "records/row_keys.h"
@@ -80,10 +83,22 @@ void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& ef
   }
 }
 
-void restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects) {
+// What holds locks goes first. Nobody else touches a root before it goes on.
+Status restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects) {
+  constexpr std::size_t kSection = 128;
   std::stable_partition(trees.roots().begin(), trees.roots().end(),
                         [](const Execution* root) { return root->holds_locks(); });
-  for (Execution* root : trees.roots()) restart(core, *root, trees.recorded(), effects);
+  for (auto left = std::span(trees.roots()); !left.empty();) {
+    if (core.is_halted.load(std::memory_order_relaxed)) {
+      return Status(StatusCode::kStopping, "the engine has halted");
+    }
+    const auto some = left.first(std::min(left.size(), kSection));
+    left = left.subspan(some.size());
+    StateLock lock(core);
+    for (Execution* root : some) restart(core, *root, trees.recorded(), effects);
+    core.looks.nobody_waits();
+  }
+  return Status();
 }
 
 }  // namespace pv2

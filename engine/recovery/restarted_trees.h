@@ -14,8 +14,9 @@ namespace pv2 {
 void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Has every other tree go on. After all trees were loaded and quarantine_problems() was called.
-void restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
+/// Has every other tree go on. After all trees were loaded and quarantine_problems() was called. In
+/// sections, each a few trees long. kStopping: the engine has halted.
+Status restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects)
+    PV2_EXCLUDES(core.state_mutex);
 
 }  // namespace pv2

@@ -55,13 +55,24 @@ Status StoredSchemas::read(ProcedureStore& store) {
   });
 }
 
+const SchemaRows& StoredSchemas::of(std::string_view type) const {
+  static const SchemaRows& none = *new SchemaRows();
+  const auto at = rows_.find(type);
+  return at == rows_.end() ? none : at->second;
+}
+
+bool StoredSchemas::differ(const EngineCore& core) const {
+  const auto& types = core.options.registry.types();
+  return std::any_of(types.begin(), types.end(), [this](const auto& type) {
+    return !check_schema(of(type.first), rows_of(type.second->schema)).ok();
+  });
+}
+
 Status StoredSchemas::check(EngineCore& core, Effects& effects) const {
   if (!core.keeps_records) return Status();
   for (const auto& [name, type] : core.options.registry.types()) {
     SchemaRows now = rows_of(type->schema);
-    const auto at = rows_.find(name);
-    static const SchemaRows kNone;
-    const SchemaRows& before = at == rows_.end() ? kNone : at->second;
+    const SchemaRows& before = of(name);
     if (const Status changed = check_schema(before, now); !changed.ok()) {
       if (Status status = judge(core, *type, changed, effects); !status.ok()) return status;
     }
@@ -69,7 +80,7 @@ Status StoredSchemas::check(EngineCore& core, Effects& effects) const {
     std::string row;
     encode_schema(before, stored);
     encode_schema(merge_schemas(before, std::move(now)), row);
-    if (at == rows_.end() || row != stored) {
+    if (!rows_.contains(name) || row != stored) {
       core.state.ids.take_along(schema_key(name), std::move(row));
     }
   }

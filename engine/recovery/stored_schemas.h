@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "core/engine_core.h"
 #include "records/schema_rows.h"
@@ -22,11 +23,15 @@ class StoredSchemas {
  public:
   /// Reads the rows of all types.
   Status read(ProcedureStore& store);
+  /// Whether the fields of some type mean something else than in this program.
+  [[nodiscard]] bool differ(const EngineCore& core) const;
   /// kFailedPrecondition if live procedures have fields that mean something else now and
   /// ExecutorOptions::accept_field_changes does not name their type. Other changes are logged.
   Status check(EngineCore& core, Effects& effects) const PV2_REQUIRES(core.state_mutex);
 
  private:
+  [[nodiscard]] const SchemaRows& of(std::string_view type) const;
+
   std::map<std::string, SchemaRows, std::less<>> rows_;  // by type
 };
 

@@ -84,6 +84,12 @@ void Acknowledgements::acknowledge_in_section(InCallback& request, Effects& effe
 }
 
 void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
+  if (core_.loading.runs()) {
+    PV2_ASSERT(kept == nullptr, "no result expires before the store is loaded");
+    return core_.loading.when_over([this, id, reply = std::move(reply)]() mutable {
+      acknowledge(id, std::move(reply), nullptr);
+    });
+  }
   if (kept == nullptr && !core_.keeps_records && publisher_.is_in_callback()) {
     CommitList request;
     request.push_back(*new InCallback(*this, id, std::move(reply)));

@@ -425,7 +425,9 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, boo
     commit.holds_locks = first.holds_locks = execution.locks().empty();
   } else {
     first.state = ProcedureState::kRunnable;
-    commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+    // While the store is being loaded, the locks are for those that held them before.
+    commit.holds_locks = first.holds_locks =
+        core_.loading.runs() ? execution.locks().empty() : core_.scheduler.admit(execution);
   }
   if (!is_encoded) return;
   RowBatch& batch = commit.batch;

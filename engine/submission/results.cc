@@ -5,6 +5,7 @@
 
 #include "submission/results.h"
 
+#include <algorithm>
 #include <forward_list>
 #include <iterator>
 #include <string>
@@ -72,9 +73,15 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   {
     StateLock lock(core_, Width::kNarrow);
     source = look_up(id);
-    if (source.live != nullptr) {
-      const std::uint64_t ticket = next_ticket_++;
-      source.live->waiters.push_front({std::move(reply), ticket});
+    const bool is_early = !source.answer && source.live == nullptr && core_.loading.runs();
+    if (source.live != nullptr || is_early) {
+      Waiter waiter{std::move(reply), next_ticket_++};
+      const std::uint64_t ticket = waiter.ticket;
+      if (is_early) {
+        core_.state.early_waits.push_back({id, std::move(waiter)});
+      } else {
+        source.live->waiters.push_front(std::move(waiter));
+      }
       return ticket;
     }
   }
@@ -87,6 +94,27 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   effects.reply(std::move(reply), *std::move(source.answer));
   publisher_.perform(effects);
   return 0;
+}
+
+bool Results::admit_early_waits(Effects& effects) {
+  constexpr std::size_t kAtOnce = 128;
+  auto& early = core_.state.early_waits;
+  for (std::size_t i = 0; i < kAtOnce && !early.empty(); ++i) {
+    EarlyWait wait = std::move(early.back());
+    early.pop_back();
+    Source source = look_up(wait.id);
+    if (source.live != nullptr) {
+      source.live->waiters.push_front(std::move(wait.waiter));
+    } else if (source.answer) {
+      effects.reply(std::move(wait.waiter.reply), *std::move(source.answer));
+    } else {
+      effects.answers.push_back(
+          [this, id = wait.id, reply = std::move(wait.waiter.reply)]() mutable {
+            this->wait(id, std::move(reply));  // reads the store
+          });
+    }
+  }
+  return !early.empty();
 }
 
 Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply,
@@ -133,12 +161,22 @@ Results::Source Results::look_up(ProcedureId id) {
   }
   if (!core_.state.ids.was_issued(id)) return {.answer = never_issued(id)};
   if (!core_.keeps_records) return {.answer = forgotten(id)};
+  if (core_.loading.was_given_up()) return {.answer = core_.unavailable()};
   return {};
 }
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
   Waiters withdrawn;  // destroyed without the mutex: the callback is the caller's
   StateLock lock(core_, Width::kNarrow);
+  auto& early = core_.state.early_waits;
+  const auto found = std::find_if(early.begin(), early.end(), [&](const EarlyWait& wait) {
+    return wait.waiter.ticket == ticket;
+  });
+  if (found != early.end()) {
+    withdrawn.push_front(std::move(found->waiter));
+    early.erase(found);
+    return true;
+  }
   Execution* const live = core_.find(id);
   if (live == nullptr) return false;
   Waiters& waiters = live->waiters;
@@ -157,6 +195,7 @@ Status Results::why_not_live(ProcedureId id) {
     if (core_.state.submissions.completed.contains(id)) return ended;
     if (!core_.state.ids.was_issued(id)) return never_issued(id);
     if (!core_.keeps_records) return forgotten(id);
+    if (core_.loading.was_given_up()) return core_.unavailable();
   }
   const auto stored = read_stored(id);
   return stored.ok() ? ended : stored.status();
@@ -169,6 +208,7 @@ void Results::answer_all(const Status& status) {
     for (const auto& [id, execution] : core_.state.live) {
       answer_waiters(core_, *execution, status, effects);
     }
+    answer_early_waits(core_, status, effects);
     for (auto& [root, garbage] : core_.state.garbage.pending) {
       for (Reply<Status>& each : garbage.acknowledgements) effects.reply(std::move(each), status);
       garbage.acknowledgements.clear();

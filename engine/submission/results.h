@@ -37,6 +37,9 @@ class Results {
   /// answer deletes the result itself.
   [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply,
                                                           const Nonce& nonce);
+  /// The store is loaded, or never will be: sees to those who have waited for that, some at a time.
+  /// Returns whether there may be more.
+  bool admit_early_waits(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   /// See Acknowledgements.

@@ -64,6 +64,14 @@ void answer_all_waiters(EngineCore& core, Effects& effects) {
   for (const auto& [id, execution] : core.state.live) {
     answer_waiters(core, *execution, core.state.life.store_failure, effects);
   }
+  answer_early_waits(core, core.state.life.store_failure, effects);
+}
+
+void answer_early_waits(EngineCore& core, const Status& status, Effects& effects) {
+  for (EarlyWait& wait : core.state.early_waits) {
+    effects.reply(std::move(wait.waiter.reply), status);
+  }
+  core.state.early_waits.clear();
 }
 
 }  // namespace pv2

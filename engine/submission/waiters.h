@@ -18,6 +18,9 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
 void refuse(InsertCommit::Submitter& submitter, const Status& why, Effects& effects);
 /// The answer for those who wait for a procedure when the executor stops.
 [[nodiscard]] Status goes_on_in_next_life();
+/// Queues `status` for those who wait for procedures that are perhaps not loaded yet.
+void answer_early_waits(EngineCore& core, const Status& status, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
 /// The store has failed: queues that answer for the waiters of all procedures.
 void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 

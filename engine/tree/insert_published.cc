@@ -46,6 +46,9 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   if (is_put_off) {
     root.phase.move_to(Phase::kWaiting);
     core.arm_timer(root, effects);
+  } else if (core.loading.runs()) {
+    root.phase.move_to(Phase::kIdle);
+    core.state.held_back.push_back(&root);
   } else {
     core.queue(root, Disposition::kBack);
   }

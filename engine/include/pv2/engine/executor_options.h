@@ -72,6 +72,20 @@ enum class UnreadableRecords : std::uint8_t {
   kSetAside,
 };
 
+/// When ProcedureExecutor::open() returns.
+enum class Load : std::uint8_t {
+  /// When everything that the store has is loaded. A store that cannot be loaded is refused.
+  kBeforeOpenReturns,
+  /// When the store is known to be ours and can be written; a thread of the executor loads the
+  /// rest. Meanwhile submissions are accepted: they are durable, and find what was submitted with
+  /// their nonce before. Nothing runs. A call about another procedure, and Inspection, wait until
+  /// everything is loaded. If the store cannot be loaded, the executor accepts nothing more, as if
+  /// the store had failed: wait_until_loaded(), health() and on_store_failure say why. What it has
+  /// accepted by then is in the store, so a backup of before does not have it. A store that a
+  /// program with other fields() has written is loaded before open() returns.
+  kInBackground,
+};
+
 /// Everything an executor is made of. `store` and `registry` are required.
 struct ExecutorOptions {
   std::unique_ptr<ProcedureStore> store;
@@ -116,6 +130,8 @@ struct ExecutorOptions {
   Duration stuck_after = std::chrono::seconds(10);
   /// Called on a pool thread for each step, or piece of offloaded work, that is reported.
   std::function<void(const RunningProcedure&)> on_stuck{};
+  /// kInBackground needs workers. A million live procedures take seconds to load.
+  Load load = Load::kBeforeOpenReturns;
   UnreadableRecords unreadable = UnreadableRecords::kRefuse;
   /// Names of types of which live procedures may have been written by a program in which a number
   /// of fields() meant something else: another kind or unit, state instead of an argument. If such

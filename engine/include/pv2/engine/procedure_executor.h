@@ -40,6 +40,7 @@ enum class CallbackThread : std::uint8_t;
 class Engine;
 class Inspection;
 class OperatorConsole;
+class Recovery;
 struct PersistedImage;
 struct SectionLooks;
 
@@ -47,7 +48,7 @@ struct SectionLooks;
 /// calls.
 class ProcedureExecutor {
  public:
-  /// Takes over the store and loads it. Fails when a type is wrong, when the fields of live
+  /// Takes over the store and loads it, unless ExecutorOptions::load says later. Fails when a type is wrong, when the fields of live
   /// procedures mean something else than when they were written
   /// (ExecutorOptions::accept_field_changes), when another program has the store open, or
   /// when the store cannot be read; nothing on disk is changed then.
@@ -62,6 +63,12 @@ class ProcedureExecutor {
   /// Lets the workers run what was loaded and what is submitted. A second call, or one after
   /// stop(), does nothing.
   void start();
+
+  /// OK when everything that the store has is loaded: at once, unless it is loaded in the background
+  /// (Load::kInBackground). Otherwise why that did not come to its end: the store could not be read
+  /// or has failed, or the executor stops (kStopping). Not on a thread of this executor
+  /// (kFailedPrecondition).
+  Status wait_until_loaded();
 
   /// Accepts a procedure for execution and returns its id.
   ///
@@ -148,7 +155,7 @@ class ProcedureExecutor {
   [[nodiscard]] AsyncExecutor async(CallbackThread callbacks) noexcept;
   /// Orders about procedures that do not go on by themselves, and limits (operator_console.h).
   [[nodiscard]] OperatorConsole operate() noexcept;
-  /// Listings, explanations and counts (inspection.h).
+  /// Listings, explanations and counts (inspection.h). Waits until the store is loaded.
   [[nodiscard]] Inspection inspect() const;
 
   /// Until the subscription ends, `listener` is told of procedures: one call at a time, in the
@@ -199,6 +206,8 @@ class ProcedureExecutor {
                                          std::unique_ptr<Procedure> procedure,
                                          SubmitOptions options);
 
+  Status load_in_background(std::unique_ptr<Recovery> recovery);
+  void let_threads_begin();
   Status stop_within(Duration timeout);
   void begin_to_stop();
   void run_on_stopping_thread(const std::function<void()>& stop);
