@@ -4,7 +4,6 @@
 
 #include "harness/engine.h"
 
-#include <pv2/engine/executor_options.h>
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 
@@ -26,6 +25,7 @@ std::unique_ptr<ProcedureExecutor> open_engine(std::unique_ptr<ProcedureStore> s
     options.scheduler = std::make_unique<SimpleProcedureScheduler>(*options.clock);
   }
   options.workers = setup.workers;
+  options.load = setup.load;
   options.pool_threads = 1;
   options.on_store_failure = [](const Status& status) { must(status, "the store"); };
   auto executor = must(ProcedureExecutor::open(std::move(options)), "opening an executor");

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_registry.h>
 #include <pv2/store/procedure_store.h>
@@ -21,6 +22,7 @@ enum class SchedulerKind { kSimple, kMaster };
 struct EngineSetup {
   SchedulerKind scheduler = SchedulerKind::kMaster;
   unsigned workers = 1;
+  Load load = Load::kBeforeOpenReturns;
 };
 
 /// An executor on `store`, opened and started; ends the program when that fails. `registry` holds

@@ -6,6 +6,7 @@
 
 #include <pv2/store/procedure_store.h>
 
+#include "core/early_wait.h"
 #include "model/outstanding_work.h"
 #include "model/requests.h"
 #include "model/tree_work.h"

@@ -27,7 +27,6 @@
 #include "core/retention.h"
 #include "core/spare_commits.h"
 #include "core/waiting_order.h"
-#include "model/execution.h"
 #include "model/identity.h"
 #include "model/timer_queue.h"
 #include "pv2/engine/procedure_info.h"
@@ -38,6 +37,8 @@ class AwaitSlot;
 class Procedure;
 class TreeCursor;
 struct AcknowledgeCommit;
+struct EarlyWait;
+struct Execution;
 struct ExecutorOptions;
 struct InsertCommit;
 struct MessageCommit;
@@ -66,12 +67,6 @@ struct Submissions {
   /// counted.
   std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
-};
-
-/// A caller that waits for the end of a procedure that is perhaps not loaded yet.
-struct EarlyWait {
-  ProcedureId id;
-  Waiter waiter;
 };
 
 /// The works on whole trees.

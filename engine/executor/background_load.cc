@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read run() first.
+// Read run() first: it loads, then end() queues what was held back and lets the workers begin.
 
 #include "executor/background_load.h"
 
@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "core/effects.h"
+#include "core/publisher.h"
 #include "core/state_lock.h"
 #include "recovery/recovery.h"
+#include "submission/results.h"
 
 namespace pv2 {
 namespace {

@@ -17,13 +17,12 @@
 #include <memory>
 #include <thread>
 
-#include "core/engine_core.h"
-#include "core/publisher.h"
-#include "submission/results.h"
-
 namespace pv2 {
 
+class Publisher;
 class Recovery;
+class Results;
+struct EngineCore;
 
 /// Thread-safe, but begin() comes first.
 class BackgroundLoad {

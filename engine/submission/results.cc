@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/early_wait.h"
 #include "core/effects.h"
 #include "core/publisher.h"
 #include "core/run_task.h"

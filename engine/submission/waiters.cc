@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/early_wait.h"
 #include "core/effects.h"
 #include "core/run_task.h"
 

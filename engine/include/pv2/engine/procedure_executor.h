@@ -48,10 +48,10 @@ struct SectionLooks;
 /// calls.
 class ProcedureExecutor {
  public:
-  /// Takes over the store and loads it, unless ExecutorOptions::load says later. Fails when a type is wrong, when the fields of live
-  /// procedures mean something else than when they were written
-  /// (ExecutorOptions::accept_field_changes), when another program has the store open, or
-  /// when the store cannot be read; nothing on disk is changed then.
+  /// Takes over the store and loads it, unless ExecutorOptions::load says later. Fails when a type
+  /// is wrong, when the fields of live procedures mean something else than when they were written
+  /// (ExecutorOptions::accept_field_changes), when another program has the store open, or when the
+  /// store cannot be read; nothing on disk is changed then.
   static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
 
   /// Stops (see stop()). Destruction on a thread of this executor ends the process, because that
@@ -64,9 +64,9 @@ class ProcedureExecutor {
   /// stop(), does nothing.
   void start();
 
-  /// OK when everything that the store has is loaded: at once, unless it is loaded in the background
-  /// (Load::kInBackground). Otherwise why that did not come to its end: the store could not be read
-  /// or has failed, or the executor stops (kStopping). Not on a thread of this executor
+  /// OK when everything that the store has is loaded: at once, unless it is loaded in the
+  /// background (Load::kInBackground). Otherwise why that did not come to its end: the store could
+  /// not be read or has failed, or the executor stops (kStopping). Not on a thread of this executor
   /// (kFailedPrecondition).
   Status wait_until_loaded();
 
