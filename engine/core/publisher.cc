@@ -212,6 +212,15 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
   request.failed(core_, {unknown, not_written}, effects);
 }
 
+void Publisher::end_run(Status why) {
+  Effects effects;
+  {
+    StateLock lock(core_);
+    if (!core_.state.life.stopping) end_run(std::move(why), effects);
+  }
+  perform(effects);
+}
+
 void Publisher::end_run(Status why, Effects& effects) {
   PV2_ASSERT(!why.ok(), "a run ends for a reason");
   if (!core_.state.life.store_failure.ok()) return;

@@ -57,8 +57,8 @@ class Publisher final : public CommitSink {
   /// what becomes durable at once is published after it.
   void perform(Effects& effects);
   /// The engine halts, and accepts nothing any more, because of `why`: logs it, tells the host and
-  /// the callers that wait. Does nothing if it has halted before for such a reason.
-  void end_run(Status why, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  /// the callers that wait. Does nothing if it has halted before, or stops.
+  void end_run(Status why);
   /// Whether this thread is in a callback of the host (CallbackThread::kEngine).
   [[nodiscard]] bool is_in_callback() const noexcept;
   /// Keeps `requests` until the callback in which this thread is has returned, and then publishes
@@ -76,6 +76,7 @@ class Publisher final : public CommitSink {
   CommitList call_host(std::span<Task> calls);
   void call_host_on_pool(TaskList calls);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void end_run(Status why, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;

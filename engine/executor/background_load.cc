@@ -4,6 +4,7 @@
 
 #include "executor/background_load.h"
 
+#include <pv2/base/assert.h>
 #include <pv2/base/thread.h>
 
 #include <algorithm>
@@ -50,35 +51,25 @@ void BackgroundLoad::run(Recovery& recovery, const std::function<void()>& start)
   const EngineThread mark(&core_);
   {
     Effects effects;
-    Status loaded = recovery.load(effects);
+    const Status loaded = recovery.load(effects);
+    if (!loaded.ok()) {
+      publisher_.end_run(loaded.with_context("nothing goes on and nothing more is accepted"));
+    }
     publisher_.perform(effects);
     if (end(loaded)) start();
   }
-  for (bool more = true; more;) {
-    Effects effects;
-    {
-      StateLock lock(core_);
-      more = results_.admit_early_waits(effects);
-    }
-    publisher_.perform(effects);
-  }
+  results_.admit_early_waits();
   core_.loading.release();
 }
 
 // Returns whether the workers are to begin. If start() comes before the last section, they begin
 // here, and otherwise there.
 bool BackgroundLoad::end(const Status& loaded) {
-  Effects effects;
-  bool begins = false;
   std::vector<Execution*> roots;
   for (std::size_t queued = 0;;) {
     StateLock lock(core_);
-    LifeOfExecutor& life = core_.state.life;
-    if (!loaded.ok() && !life.stopping) {
-      publisher_.end_run(loaded.with_context("nothing goes on and nothing more is accepted"),
-                         effects);
-    }
     const bool halted = !core_.unavailable().ok();
+    PV2_ASSERT(halted || loaded.ok(), "an engine that cannot load its store has halted");
     if (!halted && queued == roots.size()) {
       roots = std::exchange(core_.state.held_back, {});
       queued = 0;
@@ -86,14 +77,11 @@ bool BackgroundLoad::end(const Status& loaded) {
     if (halted || roots.empty()) {
       core_.loading.end(loaded.ok());
       core_.state.deadlock_search.is_on = !halted;
-      begins = !halted && life.started;
-      break;
+      return !halted && core_.state.life.started;
     }
     const std::size_t end = std::min(roots.size(), queued + kSection);
     for (; queued != end; ++queued) core_.queue(*roots[queued], Disposition::kBack);
   }
-  publisher_.perform(effects);
-  return begins;
 }
 
 }  // namespace pv2

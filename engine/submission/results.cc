@@ -97,25 +97,35 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   return 0;
 }
 
-bool Results::admit_early_waits(Effects& effects) {
-  constexpr std::size_t kAtOnce = 128;
-  auto& early = core_.state.early_waits;
-  for (std::size_t i = 0; i < kAtOnce && !early.empty(); ++i) {
-    EarlyWait wait = std::move(early.back());
-    early.pop_back();
-    Source source = look_up(wait.id);
-    if (source.live != nullptr) {
-      source.live->waiters.push_front(std::move(wait.waiter));
-    } else if (source.answer) {
-      effects.reply(std::move(wait.waiter.reply), *std::move(source.answer));
-    } else {
-      effects.answers.push_back(
-          [this, id = wait.id, reply = std::move(wait.waiter.reply)]() mutable {
-            this->wait(id, std::move(reply));  // reads the store
-          });
+void Results::admit_early_waits() {
+  constexpr std::size_t kSection = 128;
+  for (bool more = true; more;) {
+    Effects effects;
+    {
+      StateLock lock(core_, Width::kNarrow);
+      auto& early = core_.state.early_waits;
+      for (std::size_t i = 0; i < kSection && !early.empty(); ++i) {
+        EarlyWait wait = std::move(early.back());
+        early.pop_back();
+        admit(std::move(wait), effects);
+      }
+      more = !early.empty();
     }
+    publisher_.perform(effects);
   }
-  return !early.empty();
+}
+
+void Results::admit(EarlyWait wait, Effects& effects) {
+  Source source = look_up(wait.id);
+  if (source.live != nullptr) {
+    source.live->waiters.push_front(std::move(wait.waiter));
+  } else if (source.answer) {
+    effects.reply(std::move(wait.waiter.reply), *std::move(source.answer));
+  } else {
+    effects.answers.push_back([this, id = wait.id, reply = std::move(wait.waiter.reply)]() mutable {
+      this->wait(id, std::move(reply));  // reads the store
+    });
+  }
 }
 
 Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply,

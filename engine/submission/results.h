@@ -17,6 +17,7 @@
 namespace pv2 {
 
 class Publisher;
+struct EarlyWait;
 struct Effects;
 
 /// Answers the waiters of a root that has ended, and keeps its result if somebody may ask for it.
@@ -37,9 +38,8 @@ class Results {
   /// answer deletes the result itself.
   [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply,
                                                           const Nonce& nonce);
-  /// The store is loaded, or never will be: sees to those who have waited for that, some at a time.
-  /// Returns whether there may be more.
-  bool admit_early_waits(Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  /// The store is loaded, or never will be: sees to those who have waited for that.
+  void admit_early_waits();
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   /// See Acknowledgements.
@@ -66,6 +66,7 @@ class Results {
     std::optional<Result<ProcedureResult>> answer{};
   };
   [[nodiscard]] Source look_up(ProcedureId id) PV2_REQUIRES(core_.state_mutex);
+  void admit(EarlyWait wait, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   Publisher& publisher_;
