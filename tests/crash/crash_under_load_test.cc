@@ -123,7 +123,8 @@ TEST_CASE("one life of a process that is killed", "[.][life]") {
     if (::write(kReportEnd, &event, sizeof event) != sizeof event) std::abort();
   };
   report(event(Event::Kind::kAlive, 0));
-  auto opened = open_for_load(store_at(path), report);
+  const std::uint64_t seed = number_from_environment("PV2_LIFE_SEED", 1);
+  auto opened = open_for_load(store_at(path), report, 2, load_of(seed));
   if (!opened.ok()) {
     report(event(Event::Kind::kTrouble, 0, 0, false, opened.status().to_string()));
     return;
@@ -133,7 +134,7 @@ TEST_CASE("one life of a process that is killed", "[.][life]") {
   run_clients(
       **opened, report,
       {number_from_environment("PV2_LIFE_FIRST", 1), number_from_environment("PV2_LIFE_NEXT", 1)},
-      number_from_environment("PV2_LIFE_SEED", 1), 200);
+      seed, 200);
 }
 
 TEST_CASE("a process killed at any moment under load loses nothing and does nothing twice") {
@@ -188,7 +189,7 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
     const auto torn =
         random.below(2) == 0 ? CrashEnv::TornTail::kNone : CrashEnv::TornTail::kRandom;
     env.crash_before_operation(random.below(random.below(4) == 0 ? 20 : 400), torn);
-    auto opened = open_for_load(make_store(), report);
+    auto opened = open_for_load(make_store(), report, 2, load_of(first + round));
     if (opened.ok()) {
       (*opened)->start();
       run_clients(**opened, report, ledger.keys(), first + round, 200);

@@ -134,8 +134,10 @@ LoadJob::Flow LoadJob::rollback_state(LoadStep step, StepContext& ctx) {
 }
 
 Result<std::unique_ptr<ProcedureExecutor>> open_for_load(std::unique_ptr<ProcedureStore> store,
-                                                         const Report& report, unsigned workers) {
+                                                         const Report& report, unsigned workers,
+                                                         Load load) {
   ExecutorOptions options;
+  options.load = load;
   options.store = std::move(store);
   options.registry.add<LoadJob>(report);
   options.workers = workers;

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/store/procedure_store.h>
@@ -108,7 +109,12 @@ struct KeyRange {
 
 /// An executor for LoadJobs with real threads. `report` must outlive it.
 [[nodiscard]] Result<std::unique_ptr<ProcedureExecutor>> open_for_load(
-    std::unique_ptr<ProcedureStore> store, const Report& report, unsigned workers = 2);
+    std::unique_ptr<ProcedureStore> store, const Report& report, unsigned workers = 2,
+    Load load = Load::kBeforeOpenReturns);
+/// With every other seed the store is loaded while the clients are at work already.
+[[nodiscard]] inline Load load_of(std::uint64_t seed) {
+  return seed % 2 == 0 ? Load::kBeforeOpenReturns : Load::kInBackground;
+}
 
 /// Lets clients on three threads work until the executor refuses them, or `keys_max` new keys were
 /// begun. Returns when the clients have stopped.
