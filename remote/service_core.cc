@@ -153,7 +153,16 @@ void ServiceCore::tell_run(Call call) {
   call->reply(remote::to_bytes(remote::RunMessage{.run = signals_->run()}));
 }
 
+// The thread of the transport must not wait until the store is loaded.
+bool ServiceCore::is_loading(IncomingCall& call) const {
+  if (!executor_.is_loading()) return false;
+  call.fail(Status(StatusCode::kUnavailable,
+                   "the store of the executor is still being loaded; try again"));
+  return true;
+}
+
 void ServiceCore::list(Call call) {
+  if (is_loading(*call)) return;
   const auto message = read<remote::ListMessage>(*call);
   if (!message) return;
   const std::size_t limit =
@@ -163,6 +172,7 @@ void ServiceCore::list(Call call) {
 }
 
 void ServiceCore::explain(Call call) {
+  if (is_loading(*call)) return;
   const auto message = read<remote::IdMessage>(*call);
   if (!message) return;
   auto explanation = executor_.inspect().explain(message->id);
@@ -171,6 +181,7 @@ void ServiceCore::explain(Call call) {
 }
 
 void ServiceCore::history(Call call) {
+  if (is_loading(*call)) return;
   const auto message = read<remote::IdMessage>(*call);
   if (!message) return;
   auto history = executor_.inspect().history(message->id);
@@ -180,11 +191,13 @@ void ServiceCore::history(Call call) {
 }
 
 void ServiceCore::locks(Call call) {
+  if (is_loading(*call)) return;
   call->reply(remote::to_bytes_within(executor_.inspect().locks(), clock_->steady_now(),
                                       answer_bytes_max_));
 }
 
 void ServiceCore::preview(Call call) {
+  if (is_loading(*call)) return;
   const auto message = read<remote::OrderMessage>(*call);
   if (!message) return;
   if (const Status strange = check(*message); !strange.ok()) return call->fail(strange);
@@ -215,6 +228,7 @@ void ServiceCore::order(Call call) {
 }
 
 void ServiceCore::audit(Call call) {
+  if (is_loading(*call)) return;
   const auto message = read<remote::AuditQueryMessage>(*call);
   if (!message) return;
   auto entries = executor_.operate().audit(message->id);

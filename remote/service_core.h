@@ -34,6 +34,7 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
   void abort(Call call);
   void signal(Call call);
   void tell_run(Call call);
+  [[nodiscard]] bool is_loading(IncomingCall& call) const;
   void list(Call call);
   void explain(Call call);
   void history(Call call);

@@ -80,6 +80,19 @@ Status EngineCore::unavailable() const {
   return Status();
 }
 
+void EngineCore::give_up_loading(Effects& effects) {
+  PV2_ASSERT(is_halted.load(std::memory_order_relaxed), "loading is given up after a halt");
+  if (!loading.runs()) return;
+  loading.become(Loading::State::kGivenUp);
+  effects.answers.emplace_back([this] { loading.release(); });
+}
+
+Status EngineCore::why_not_loaded() const {
+  if (loading.is_complete()) return Status();
+  if (Status stopped = unavailable(); !stopped.ok()) return stopped;
+  return Status(StatusCode::kUnavailable, store_name + " is still being loaded; try again");
+}
+
 Execution* EngineCore::find(ProcedureId id) {
   const auto at = state.live.find(id);
   if (at == state.live.end()) return nullptr;

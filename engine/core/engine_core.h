@@ -141,8 +141,12 @@ struct EngineCore {
     is_halted.store(true, std::memory_order_relaxed);
     recall_runs();
   }
+  /// The engine has halted: whoever waits until the store is loaded is answered with that.
+  void give_up_loading(Effects& effects) PV2_REQUIRES(state_mutex);
   /// OK, or why the engine accepts nothing any more.
   Status unavailable() const PV2_REQUIRES(state_mutex);
+  /// OK, or why a procedure that the store may have is not in the tables.
+  Status why_not_loaded() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.
   TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   /// nullptr: the procedure is not live, or has ended and is about to leave the table.

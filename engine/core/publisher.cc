@@ -216,7 +216,11 @@ void Publisher::end_run(Status why) {
   Effects effects;
   {
     StateLock lock(core_);
-    if (!core_.state.life.stopping) end_run(std::move(why), effects);
+    if (core_.state.life.stopping) {
+      if (why.code() != StatusCode::kStopping) effects.log(LogLevel::kError, why.to_string());
+    } else {
+      end_run(std::move(why), effects);
+    }
   }
   perform(effects);
 }
@@ -228,6 +232,7 @@ void Publisher::end_run(Status why, Effects& effects) {
   core_.state.life.store_failure = std::move(why);
   core_.halt();
   core_.scheduler.stop();
+  core_.give_up_loading(effects);
   effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
   if (core_.options.on_store_failure) {
     effects.pool_tasks.push_back([callback = core_.options.on_store_failure,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read run() first: it loads, then end() queues what was held back and lets the workers begin.
+// Read run() first. It is the recipe of the header.
 
 #include "executor/background_load.h"
 
-#include <pv2/base/assert.h>
 #include <pv2/base/thread.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "core/effects.h"
 #include "core/publisher.h"
 #include "core/state_lock.h"
+#include "model/guard.h"
 #include "recovery/recovery.h"
 #include "submission/results.h"
 
@@ -29,55 +29,67 @@ BackgroundLoad::BackgroundLoad(EngineCore& core, Publisher& publisher, Results& 
 
 BackgroundLoad::~BackgroundLoad() { join(); }
 
-Status BackgroundLoad::begin(std::unique_ptr<Recovery> recovery, std::function<void()> start) {
-  core_.loading.begin();
-  auto thread = start_thread("pv2-load", "what loads the store",
-                             [this, recovery = std::shared_ptr(std::move(recovery)),
-                              start = std::move(start)] { run(*recovery, start); });
-  if (!thread.ok()) {
-    StateLock lock(core_);
-    core_.loading.end(false);
-    return thread.status();
-  }
+Status BackgroundLoad::make_thread(std::unique_ptr<Recovery> recovery,
+                                   std::function<void()> start) {
+  auto thread = start_thread(
+      "pv2-load", "what loads the store",
+      [this, recovery = std::shared_ptr(std::move(recovery)), start = std::move(start)] {
+        if (!gate_.pass()) return;
+        run(*recovery, start);
+        core_.loading.left();
+      });
+  if (!thread.ok()) return thread.status();
   thread_ = *std::move(thread);
   return Status();
 }
 
+void BackgroundLoad::begin() {
+  core_.loading.begin();
+  gate_.open();
+}
+
 void BackgroundLoad::join() {
+  gate_.abandon();  // if begin() was never called
   if (thread_.joinable()) thread_.join();
 }
 
+// If the engine halts meanwhile, whoever has halted it gives up for this thread.
 void BackgroundLoad::run(Recovery& recovery, const std::function<void()>& start) {
   const EngineThread mark(&core_);
+  Effects effects;
+  const Status loaded = guarded([&] { return "loading " + core_.store_name; },
+                                [&] { return recovery.load(effects); });
+  if (!loaded.ok()) {
+    publisher_.end_run(loaded.with_context("nothing goes on and nothing more is accepted"));
+  }
+  publisher_.perform(effects);
+  if (!loaded.ok()) return;
   {
-    Effects effects;
-    const Status loaded = recovery.load(effects);
-    if (!loaded.ok()) {
-      publisher_.end_run(loaded.with_context("nothing goes on and nothing more is accepted"));
-    }
-    publisher_.perform(effects);
-    if (end(loaded)) start();
+    StateLock lock(core_, Width::kNarrow);
+    if (!core_.unavailable().ok()) return;
+    core_.loading.become(Loading::State::kEnding);
   }
   results_.admit_early_waits();
+  const Then then = queue_held_back();
+  if (then == Then::kStop) return;
+  if (then == Then::kStart) start();
   core_.loading.release();
 }
 
-// Returns whether the workers are to begin. If start() comes before the last section, they begin
-// here, and otherwise there.
-bool BackgroundLoad::end(const Status& loaded) {
+// If the host calls start() before the last section, the workers begin here, and otherwise there.
+BackgroundLoad::Then BackgroundLoad::queue_held_back() {
   std::vector<Execution*> roots;
   for (std::size_t queued = 0;;) {
     StateLock lock(core_);
-    const bool halted = !core_.unavailable().ok();
-    PV2_ASSERT(halted || loaded.ok(), "an engine that cannot load its store has halted");
-    if (!halted && queued == roots.size()) {
+    if (!core_.unavailable().ok()) return Then::kStop;
+    if (queued == roots.size()) {
       roots = std::exchange(core_.state.held_back, {});
       queued = 0;
     }
-    if (halted || roots.empty()) {
-      core_.loading.end(loaded.ok());
-      core_.state.deadlock_search.is_on = !halted;
-      return !halted && core_.state.life.started;
+    if (roots.empty()) {
+      core_.loading.become(Loading::State::kOver);
+      core_.state.deadlock_search.is_on = true;
+      return core_.state.life.started ? Then::kStart : Then::kWaitForStart;
     }
     const std::size_t end = std::min(roots.size(), queued + kSection);
     for (; queued != end; ++queued) core_.queue(*roots[queued], Disposition::kBack);

@@ -25,6 +25,12 @@ inline Status on_engine_thread(std::string_view verb) {
           "asynchronous form");
 }
 
+/// Does nothing on a thread of the executor: it may be the one that loads, or have to publish what
+/// others submit.
+inline void block_until_loaded(EngineCore& core) {
+  if (!EngineThread::belongs_to(&core)) core.loading.wait();
+}
+
 /// Blocks until the answer is there. This thread does the work of the store's own thread, if there
 /// is none or it sleeps.
 template <class T>

@@ -46,12 +46,12 @@ bool OperatorConsole::withdraw(const OrderTicket& ticket) const {
 bool OperatorConsole::keeps_nonces() const noexcept { return engine_->core.keeps_records; }
 
 Result<std::vector<std::string>> OperatorConsole::preview(ProcedureId id, RepairVerb verb) const {
-  engine_->core.loading.wait();
+  block_until_loaded(engine_->core);
   return engine_->repairs.preview(id, verb);
 }
 
 Result<std::vector<AuditEntry>> OperatorConsole::audit(ProcedureId id) const {
-  engine_->core.loading.wait();
+  block_until_loaded(engine_->core);
   return engine_->repairs.audit(id);
 }
 

@@ -58,6 +58,7 @@ Status what_still_runs(const EngineCore& core) {
     who += std::to_string(tasks) + (tasks == 1 ? " piece" : " pieces") +
            " of offloaded work, chores or callbacks not ended; ";
   }
+  if (core.loading.is_at_work()) who += core.store_name + " is still being loaded; ";
   if (who.empty()) who = core.store_name + " has not written yet what is queued; ";
   return Status(StatusCode::kDeadlineExceeded,
                 "the executor has not stopped yet: " + who +
@@ -95,14 +96,15 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                      recovery->let_submissions_in(effects);
   if (status.ok() && !later) status = recovery->load(effects);
   if (!status.ok()) return status;
-  if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
+  Status made = executor->engine_->make_threads();
+  if (made.ok() && later) made = executor->make_loading_thread(std::move(recovery));
+  if (!made.ok()) return made;
   const Status written = write_first_bound(core, executor->engine_->publisher);
   // Also after a failure: the store then returns what recovery wants to commit, so it is freed.
   executor->engine_->publisher.perform(effects);
   if (!written.ok()) return written;
   if (later) {
-    status = executor->load_in_background(std::move(recovery));
-    if (!status.ok()) return status;
+    executor->engine_->background_load.begin();
   } else {
     StateLock lock(core);
     core.state.deadlock_search.is_on = true;
@@ -138,8 +140,8 @@ ProcedureExecutor::~ProcedureExecutor() {
   core.scheduler.settle(std::move(entries));
 }
 
-Status ProcedureExecutor::load_in_background(std::unique_ptr<Recovery> recovery) {
-  return engine_->background_load.begin(std::move(recovery), [this] { let_threads_begin(); });
+Status ProcedureExecutor::make_loading_thread(std::unique_ptr<Recovery> recovery) {
+  return engine_->background_load.make_thread(std::move(recovery), [this] { let_threads_begin(); });
 }
 
 void ProcedureExecutor::start() {
@@ -147,10 +149,12 @@ void ProcedureExecutor::start() {
   {
     StateLock lock(core);
     if (core.state.life.stopping || std::exchange(core.state.life.started, true)) return;
-    if (core.loading.runs()) return;  // they begin when the store is loaded
+    if (!core.loading.is_complete()) return;  // they begin when the store is loaded
   }
   if (core.options.workers != 0) let_threads_begin();
 }
+
+bool ProcedureExecutor::is_loading() const noexcept { return engine_->core.loading.runs(); }
 
 void ProcedureExecutor::let_threads_begin() {
   engine_->timers.start();
@@ -182,7 +186,7 @@ Result<ProcedureResult> ProcedureExecutor::execute_erased(std::string_view type,
     engine_->admission.submit(type, std::move(procedure), std::move(options),
                               {.taker = std::move(reply)});
   });
-  if (answer.ok()) engine_->results.acknowledge(answer->id, {});
+  if (answer.ok()) engine_->results.acknowledge_told(answer->id);
   return answer;
 }
 
@@ -242,7 +246,7 @@ OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*
 // What this thread has submitted in a callback is shown.
 Inspection ProcedureExecutor::inspect() const {
   engine_->publisher.publish_kept();
-  engine_->core.loading.wait();
+  block_until_loaded(engine_->core);
   return Inspection(*engine_);
 }
 
@@ -364,6 +368,14 @@ void ProcedureExecutor::tell_of_stop() {
   const EngineThread mark(&core);
   // No caller can begin to wait from now on. The present waiters are answered here, because what
   // they wait for may take as long as a step does.
+  {
+    Effects effects;
+    {
+      StateLock lock(core);
+      core.give_up_loading(effects);
+    }
+    engine_->publisher.perform(effects);
+  }
   engine_->results.answer_all(goes_on_in_next_life());
   {
     Effects effects;

@@ -116,15 +116,23 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
 
 }  // namespace
 
+void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply) {
+  core_.loading.when_over(std::move(reply),
+                          [this, id, options = std::move(options)](Reply<Status> later) mutable {
+                            abort(id, std::move(options), std::move(later), nullptr);
+                          });
+}
+
+void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
+  core_.loading.when_over(std::move(reply),
+                          [this, id, name = std::move(name),
+                           payload = std::move(payload)](Reply<Status> later) mutable {
+                            send(id, std::move(name), std::move(payload), std::move(later));
+                          });
+}
+
 void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
-  if (core_.loading.runs()) {
-    PV2_ASSERT(entry == nullptr, "an order is not carried out before the store is loaded");
-    return core_.loading.when_over(
-        [this, id, options = std::move(options), reply = std::move(reply)]() mutable {
-          abort(id, std::move(options), std::move(reply));
-        });
-  }
   publisher_.publish_kept();  // what this thread has acknowledged in a callback is gone
   auto message = abort_message(std::move(options));
   const AuditEntry audit = entry != nullptr ? *entry : entry_of(id, *message);
@@ -198,13 +206,7 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
                             name_of(to.id), signals, bytes, size, signals_max, bytes_max));
 }
 
-void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
-  if (core_.loading.runs()) {
-    return core_.loading.when_over([this, id, name = std::move(name), payload = std::move(payload),
-                                    reply = std::move(reply)]() mutable {
-      signal(id, std::move(name), std::move(payload), std::move(reply));
-    });
-  }
+void Messages::send(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
   publisher_.publish_kept();  // as abort() does
   Effects effects;
   effects.caller_writes = reply.on == ReplyOn::kWaitingCaller;

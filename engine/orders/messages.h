@@ -25,12 +25,15 @@ class Messages {
   Messages(EngineCore& core, Publisher& publisher, Results& results)
       : core_(core), publisher_(publisher), results_(results) {}
 
-  /// With an `entry`, the abort is an operator's order, and the audit names the operator.
-  void abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
-             const AuditEntry* entry = nullptr);
+  /// Both wait until the store is loaded.
+  void abort(ProcedureId id, AbortOptions options, Reply<Status> reply);
   void signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply);
+  /// Does not wait for that. With an `entry`, the abort is an operator's order, and the audit names
+  /// the operator.
+  void abort(ProcedureId id, AbortOptions options, Reply<Status> reply, const AuditEntry* entry);
 
  private:
+  void send(ProcedureId id, std::string name, std::string payload, Reply<Status> reply);
   [[nodiscard]] Status why_no_signal(Execution& to, const InboxMessage& signal,
                                      std::size_t bytes_max) const PV2_REQUIRES(core_.state_mutex);
 

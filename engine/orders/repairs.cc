@@ -105,17 +105,17 @@ std::string_view to_string(RepairVerb verb) noexcept {
 
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply) {
   Status invalid = check_order(verb, note);
-  if (invalid.ok()) return carry_out(entry_for(id, verb, std::move(note)), std::move(reply));
+  if (invalid.ok()) {
+    return core_.loading.when_over(
+        std::move(reply), [this, entry = entry_for(id, verb, std::move(note))](
+                              Reply<Status> later) { carry_out(entry, std::move(later)); });
+  }
   Effects effects;
   effects.reply(std::move(reply), std::move(invalid));
   publisher_.perform(effects);
 }
 
 void Repairs::carry_out(const AuditEntry& entry, Reply<Status> reply) {
-  if (core_.loading.runs()) {
-    return core_.loading.when_over(
-        [this, entry, reply = std::move(reply)]() mutable { carry_out(entry, std::move(reply)); });
-  }
   const ProcedureId id = entry.named;
   Effects effects;
   Status refusal;
@@ -153,15 +153,18 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
   const AuditEntry entry = entry_for(id, verb, std::move(note), nonce);
   if (refusal.ok()) {
     OrderNonces::Turn turn = nonces_.enter(nonce, content_of(entry), reply);
-    if (turn.is_first) core_.loading.when_over([this, entry] { carry_out_once(entry); });
+    if (turn.is_first) {
+      core_.loading.when_over(Reply<Status>(),
+                              [this, entry](const Reply<Status>&) { carry_out_once(entry); });
+    }
     // A copy is answered with the one that is on its way.
     if (turn.refusal.ok()) return turn.ticket;
     refusal = std::move(turn.refusal);
   }
-  core_.loading.when_over(
-      [this, entry, refusal = std::move(refusal), reply = std::move(reply)]() mutable {
-        refuse_once(entry, std::move(refusal), std::move(reply));
-      });
+  core_.loading.when_over(std::move(reply), [this, entry, refusal = std::move(refusal)](
+                                                Reply<Result<Ordered>> later) mutable {
+    refuse_once(entry, std::move(refusal), std::move(later));
+  });
   return {};
 }
 

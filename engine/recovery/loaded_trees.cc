@@ -12,6 +12,7 @@
 #include "model/names.h"
 #include "records/nonce_record.h"
 #include "records/row_keys.h"
+#include "recovery/load_section.h"
 #include "tree/domains.h"
 #include "tree/join.h"
 #include "tree/member_step.h"
@@ -91,10 +92,12 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   adopt(execution);
   if (!execution.is_root()) return count_for_its_parent(execution);
   roots_.push_back(&execution);
-  if (execution.nonce()) {
-    core.state.submissions.nonces.emplace(execution.nonce(),
-                                          KnownNonce{execution.id, execution.fingerprint()});
-  }
+  if (!execution.nonce()) return;
+  const auto [known, is_new] = core.state.submissions.nonces.emplace(
+      execution.nonce(), KnownNonce{execution.id, execution.fingerprint()});
+  if (is_new) return;
+  loaded.problem =
+      Status(StatusCode::kCorruption, "its nonce names " + name_of(known->second.id) + " as well");
 }
 
 // nullptr: it is a root, or its record names a root that cannot be one.
@@ -136,6 +139,7 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
   if (lost.empty()) return Status();
   std::vector<std::pair<Nonce, KnownNonce>> found;
   const Status status = core.store.scan(Space::kNonce, "", [&](const StoredRow& row) {
+    if (Status halted = why_halted(core); !halted.ok()) return halted;
     const auto nonce = parse_nonce_key(row.key);
     const auto record = decode_nonce_record(row.value);
     if (nonce && record.ok() && lost.contains(record->id)) {

@@ -16,6 +16,7 @@
 #include "records/row_keys.h"
 #include "records/watermark.h"
 #include "recovery/chunked_scan.h"
+#include "recovery/load_section.h"
 #include "recovery/restarted_trees.h"
 #include "recovery/set_aside_records.h"
 
@@ -24,6 +25,26 @@ namespace {
 
 // How many procedures are linked in one section: callers that submit meanwhile wait for the mutex.
 constexpr std::size_t kSection = 128;
+
+// Whether a live procedure has this id or a higher one; also if the store cannot say. There is no
+// row whose key is `first` or more exactly if there is none for any prefix of it with a larger last
+// byte.
+bool has_record_from(ProcedureStore& store, ProcedureId first) {
+  const FixedKey<8> key = result_key(first);
+  for (std::size_t size = key.bytes.size(); size != 0; --size) {
+    std::string prefix(std::string_view(key).substr(0, size));
+    const bool is_whole = size == key.bytes.size();
+    unsigned last = static_cast<unsigned char>(prefix.back()) + (is_whole ? 0U : 1U);
+    for (; last <= UINT8_MAX; ++last) {
+      prefix.back() = static_cast<char>(last);
+      const Status found = store.scan(Space::kProcedure, prefix, [](const StoredRow&) {
+        return Status(StatusCode::kFailedPrecondition, "there is one");
+      });
+      if (!found.ok()) return true;
+    }
+  }
+  return false;
+}
 
 Status in_context(const EngineCore& core, const Status& status) {
   return status.with_context("loading " + core.store_name);
@@ -38,18 +59,25 @@ Status Recovery::begin() {
   return status.ok() ? status : in_context(core_, status);
 }
 
-// Every id below the watermark may have been issued, and may be in somebody's log. Above it none
-// was, so new procedures need not wait for the highest id that is read.
+// Every id below the watermark may have been issued, and may be in somebody's log. From there on
+// none was, so new procedures need not wait for the highest id that is read. If there is a record
+// nevertheless, ids go on above it, as everything is loaded first.
 bool Recovery::let_submissions_in(Effects& effects) {
+  if (!core_.keeps_records || schemas_.differ(core_)) return false;
+  const ProcedureId watermark = durable_watermark();
+  if (!watermark || has_record_from(core_.store, watermark)) return false;
   StateLock lock(core_);
-  const bool is_new = core_.state.ids.durable_watermark() == 0;
-  if (!core_.keeps_records || is_new || schemas_.differ(core_)) return false;
   const Status checked = schemas_.check(core_, effects);
   PV2_ASSERT(checked.ok(), "a schema that is as it was is not refused");
   core_.state.ids.begin(ProcedureId());
   core_.state.submissions.store_knows_more_nonces = true;
   first_new_ = ProcedureId{core_.state.ids.first()};
   return true;
+}
+
+ProcedureId Recovery::durable_watermark() {
+  StateLock lock(core_, Width::kNarrow);
+  return ProcedureId{core_.state.ids.durable_watermark()};
 }
 
 Status Recovery::load(Effects& effects) {
@@ -70,29 +98,18 @@ Status Recovery::load(Effects& effects) {
     dates_.write(core_, effects);
     leftovers_.delete_members(core_, effects);
     quarantine_problems(core_, trees_, effects);
-    core_.looks.nobody_waits();
+    end_load_section(core_);
   }
   return restart_trees(core_, trees_, effects);
 }
 
 Status Recovery::read_procedures() {
-  ChunkedScan scan(core_.options, core_.store, first_new_,
-                   [this](ReadRecords read) { return link(std::move(read)); });
-  Status status = scan.run();
-  if (status.ok()) status = check_new_ids(scan.highest_passed_over());
+  Status status = ChunkedScan(core_.options, core_.store, first_new_, [this](ReadRecords read) {
+                    return link(std::move(read));
+                  }).run();
   if (status.ok()) status = trees_.find_lost_nonces(core_);
   if (status.ok()) status = dates_.read(core_);
   return status;
-}
-
-// The scan has passed over what was submitted meanwhile.
-Status Recovery::check_new_ids(ProcedureId highest) {
-  StateLock lock(core_, Width::kNarrow);
-  if (!highest || core_.state.ids.was_issued(highest)) return Status();
-  return Status(StatusCode::kCorruption, "there is a record of " + name_of(highest) +
-                                             ", but the store says that no id from " +
-                                             std::to_string(core_.state.ids.next()) +
-                                             " on was ever issued");
 }
 
 Status Recovery::read_watermark() {
@@ -131,9 +148,7 @@ Status Recovery::link(ReadRecords read) {
     dates_.add(root);
   }
   for (auto left = std::span(read.procedures); !left.empty();) {
-    if (core_.is_halted.load(std::memory_order_relaxed)) {
-      return Status(StatusCode::kStopping, "the engine has halted");
-    }
+    if (Status halted = why_halted(core_); !halted.ok()) return halted;
     const auto some = left.first(std::min(left.size(), kSection));
     left = left.subspan(some.size());
     StateLock lock(core_);

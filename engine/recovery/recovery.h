@@ -32,7 +32,8 @@ class Recovery {
   /// Reads what there is one of: how far ids were issued, limits, what fields meant. Called first.
   Status begin();
   /// Has new procedures accepted while load() is at work. False: everything has to be loaded first,
-  /// as there is nothing to load, or it depends on what is live whether this program may go on.
+  /// as there is nothing to load, or it depends on what is live whether this program may go on and
+  /// which ids are free.
   [[nodiscard]] bool let_submissions_in(Effects& effects);
   /// Fills the engine's state. A failure leaves the store as it was, and leaves in the table of
   /// live executions what was linked until then; the caller deletes those executions. kStopping:
@@ -40,12 +41,12 @@ class Recovery {
   Status load(Effects& effects);
 
  private:
+  [[nodiscard]] ProcedureId durable_watermark();
   Status read_procedures();
   Status read_watermark();
   Status read_limits();
   Status link(ReadRecords read);
   void link(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
-  Status check_new_ids(ProcedureId highest);
 
   EngineCore& core_;
   ProcedureId highest_;  // of all ids that were read

@@ -6,15 +6,16 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/effects.h"
 #include "core/state_lock.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
 #include "records/row_keys.h"
+#include "recovery/load_section.h"
 #include "tree/domains.h"
 #include "tree/ending.h"
 #include "tree/failure.h"
@@ -86,17 +87,17 @@ void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& ef
 // What holds locks goes first. Nobody else touches a root before it goes on.
 Status restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects) {
   constexpr std::size_t kSection = 128;
+  const std::vector<Execution*>& roots = trees.roots();
   std::stable_partition(trees.roots().begin(), trees.roots().end(),
                         [](const Execution* root) { return root->holds_locks(); });
-  for (auto left = std::span(trees.roots()); !left.empty();) {
-    if (core.is_halted.load(std::memory_order_relaxed)) {
-      return Status(StatusCode::kStopping, "the engine has halted");
-    }
-    const auto some = left.first(std::min(left.size(), kSection));
-    left = left.subspan(some.size());
+  for (std::size_t at = 0; at < roots.size();) {
+    if (Status halted = why_halted(core); !halted.ok()) return halted;
+    const std::size_t end = std::min(roots.size(), at + kSection);
     StateLock lock(core);
-    for (Execution* root : some) restart(core, *root, trees.recorded(), effects);
-    core.looks.nobody_waits();
+    do {
+      restart(core, *roots[at++], trees.recorded(), effects);
+    } while (at < end && core.looks.have_room());
+    end_load_section(core);
   }
   return Status();
 }

@@ -13,6 +13,7 @@
 #include "pv2/engine/executor_options.h"
 #include "records/kept_result.h"
 #include "records/row_keys.h"
+#include "recovery/load_section.h"
 
 namespace pv2 {
 namespace {
@@ -37,6 +38,7 @@ Status ResultDates::read(EngineCore& core) {
   FlatMap<ProcedureId, bool> undated;
   for (const EndedRoot& root : undated_) undated.emplace(root.id, true);
   Status status = core.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
+    if (Status halted = why_halted(core); !halted.ok()) return halted;
     const auto kept = decode_kept(row.key, row.value);
     if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
     if (kept->found && undated.erase(kept->id) == 0) {

@@ -464,6 +464,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
     dead_objects.swap(core_.state.leftovers.objects);
     dead_slots.swap(core_.state.leftovers.slots);
     const bool halted = !core_.unavailable().ok();
+    PV2_ASSERT(halted || !core_.loading.runs(), "nothing runs before the store is loaded");
     taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
     for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
       auto& execution = static_cast<Execution&>(*entry);

@@ -83,13 +83,13 @@ void Acknowledgements::acknowledge_in_section(InCallback& request, Effects& effe
   if (commit != nullptr) commit.release()->published(core_, effects);
 }
 
+void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply) {
+  core_.loading.when_over(std::move(reply), [this, id](Reply<Status> later) {
+    acknowledge(id, std::move(later), nullptr);
+  });
+}
+
 void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
-  if (core_.loading.runs()) {
-    PV2_ASSERT(kept == nullptr, "no result expires before the store is loaded");
-    return core_.loading.when_over([this, id, reply = std::move(reply)]() mutable {
-      acknowledge(id, std::move(reply), nullptr);
-    });
-  }
   if (kept == nullptr && !core_.keeps_records && publisher_.is_in_callback()) {
     CommitList request;
     request.push_back(*new InCallback(*this, id, std::move(reply)));
@@ -199,7 +199,7 @@ Reply<Status> Acknowledgements::once_deleted(ProcedureId id, Reply<Status> reply
   if (reply.on == ReplyOn::kWaitingCaller) reply.on = ReplyOn::kHere;
   return {.tell =
               [this, id, reply = std::move(reply)](const Status& deleted) {
-                if (deleted.ok()) return acknowledge(id, reply);
+                if (deleted.ok()) return acknowledge(id, reply, nullptr);
                 Effects effects;
                 effects.reply(reply, deleted);
                 publisher_.perform(effects);

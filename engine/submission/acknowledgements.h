@@ -28,9 +28,10 @@ class Acknowledgements {
   /// Answers once: OK when the result is durably gone; kFailedPrecondition while the
   /// procedure is live, kExpired when the result is gone already, kNotFound when there never was
   /// such a procedure. May read the store.
-  void acknowledge(ProcedureId id, Reply<Status> reply) {
-    acknowledge(id, std::move(reply), nullptr);
-  }
+  /// Waits until the store is loaded.
+  void acknowledge(ProcedureId id, Reply<Status> reply);
+  /// The result of `id` was told to the one that it is for, in this life.
+  void acknowledge_told(ProcedureId id) { acknowledge(id, {}, nullptr); }
   /// As acknowledge(), for a result whose time is over. `kept` may be out of date, because it was
   /// read earlier: if it is not the date of the result that is there now, or if there is no result,
   /// only that date is deleted.

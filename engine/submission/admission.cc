@@ -425,9 +425,9 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, boo
     commit.holds_locks = first.holds_locks = execution.locks().empty();
   } else {
     first.state = ProcedureState::kRunnable;
-    // While the store is being loaded, the locks are for those that held them before.
+    // Until the store is loaded, the locks are for those that held them before.
     commit.holds_locks = first.holds_locks =
-        core_.loading.runs() ? execution.locks().empty() : core_.scheduler.admit(execution);
+        core_.loading.is_complete() ? core_.scheduler.admit(execution) : execution.locks().empty();
   }
   if (!is_encoded) return;
   RowBatch& batch = commit.batch;

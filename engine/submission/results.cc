@@ -74,7 +74,8 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   {
     StateLock lock(core_, Width::kNarrow);
     source = look_up(id);
-    const bool is_early = !source.answer && source.live == nullptr && core_.loading.runs();
+    const bool is_early =
+        !source.answer && source.live == nullptr && core_.loading.state() == Loading::State::kReads;
     if (source.live != nullptr || is_early) {
       Waiter waiter{std::move(reply), next_ticket_++};
       const std::uint64_t ticket = waiter.ticket;
@@ -97,32 +98,35 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   return 0;
 }
 
+// In the order in which they came. Those that were seen to stay in the list, without a reply, until
+// all were: withdraw() searches it by ticket.
 void Results::admit_early_waits() {
   constexpr std::size_t kSection = 128;
+  std::size_t seen_to = 0;
   for (bool more = true; more;) {
     Effects effects;
     {
       StateLock lock(core_, Width::kNarrow);
       auto& early = core_.state.early_waits;
-      for (std::size_t i = 0; i < kSection && !early.empty(); ++i) {
-        EarlyWait wait = std::move(early.back());
-        early.pop_back();
-        admit(std::move(wait), effects);
-      }
-      more = !early.empty();
+      const std::size_t end = std::min(early.size(), seen_to + kSection);
+      for (; seen_to < end; ++seen_to) admit(early[seen_to], effects);
+      more = seen_to < early.size();
+      if (!more) early.clear();
     }
     publisher_.perform(effects);
   }
 }
 
-void Results::admit(EarlyWait wait, Effects& effects) {
+void Results::admit(EarlyWait& wait, Effects& effects) {
+  auto reply = std::exchange(wait.waiter.reply, {});
+  if (!reply) return;  // it was withdrawn
   Source source = look_up(wait.id);
   if (source.live != nullptr) {
-    source.live->waiters.push_front(std::move(wait.waiter));
+    source.live->waiters.push_front({std::move(reply), wait.waiter.ticket});
   } else if (source.answer) {
-    effects.reply(std::move(wait.waiter.reply), *std::move(source.answer));
+    effects.reply(std::move(reply), *std::move(source.answer));
   } else {
-    effects.answers.push_back([this, id = wait.id, reply = std::move(wait.waiter.reply)]() mutable {
+    effects.answers.push_back([this, id = wait.id, reply = std::move(reply)]() mutable {
       this->wait(id, std::move(reply));  // reads the store
     });
   }
@@ -138,7 +142,7 @@ Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>
                       result.ok() ? std::optional(result->id) : std::nullopt;
                   Task told([&] { tell(std::move(result)); });
                   run_task(&core_, told);  // the result goes, whatever the host's code throws
-                  if (id) acknowledge(*id, {});
+                  if (id) acknowledge_told(*id);
                 },
             .on = reply.on};
   }
@@ -147,7 +151,7 @@ Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>
   return {
       .tell =
           [this, on_pool, tell = std::move(reply.tell)](Result<ProcedureResult> result) mutable {
-            if (result.ok()) acknowledge(result->id, {});
+            if (result.ok()) acknowledge_told(result->id);
             if (!on_pool) return tell(std::move(result));
             core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
               tell(std::move(result));
@@ -172,20 +176,19 @@ Results::Source Results::look_up(ProcedureId id) {
   }
   if (!core_.state.ids.was_issued(id)) return {.answer = never_issued(id)};
   if (!core_.keeps_records) return {.answer = forgotten(id)};
-  if (core_.loading.was_given_up()) return {.answer = core_.unavailable()};
+  if (core_.loading.was_given_up()) return {.answer = core_.why_not_loaded()};
   return {};
 }
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
   Waiters withdrawn;  // destroyed without the mutex: the callback is the caller's
   StateLock lock(core_, Width::kNarrow);
-  auto& early = core_.state.early_waits;
-  const auto found = std::find_if(early.begin(), early.end(), [&](const EarlyWait& wait) {
-    return wait.waiter.ticket == ticket;
-  });
-  if (found != early.end()) {
-    withdrawn.push_front(std::move(found->waiter));
-    early.erase(found);
+  auto& early = core_.state.early_waits;  // in the order of their tickets
+  const auto found = std::lower_bound(
+      early.begin(), early.end(), ticket,
+      [](const EarlyWait& wait, std::uint64_t wanted) { return wait.waiter.ticket < wanted; });
+  if (found != early.end() && found->waiter.ticket == ticket && found->waiter.reply) {
+    withdrawn.push_front({std::exchange(found->waiter.reply, {})});
     return true;
   }
   Execution* const live = core_.find(id);
@@ -206,7 +209,7 @@ Status Results::why_not_live(ProcedureId id) {
     if (core_.state.submissions.completed.contains(id)) return ended;
     if (!core_.state.ids.was_issued(id)) return never_issued(id);
     if (!core_.keeps_records) return forgotten(id);
-    if (core_.loading.was_given_up()) return core_.unavailable();
+    if (Status status = core_.why_not_loaded(); !status.ok()) return status;
   }
   const auto stored = read_stored(id);
   return stored.ok() ? ended : stored.status();

@@ -47,6 +47,8 @@ class Results {
     acknowledgements_.acknowledge(id, std::move(reply));
   }
   /// See Acknowledgements.
+  void acknowledge_told(ProcedureId id) { acknowledgements_.acknowledge_told(id); }
+  /// See Acknowledgements.
   void expire(const KeptResult& kept, Reply<Status> reply) {
     acknowledgements_.expire(kept, std::move(reply));
   }
@@ -66,7 +68,7 @@ class Results {
     std::optional<Result<ProcedureResult>> answer{};
   };
   [[nodiscard]] Source look_up(ProcedureId id) PV2_REQUIRES(core_.state_mutex);
-  void admit(EarlyWait wait, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void admit(EarlyWait& wait, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   Publisher& publisher_;

@@ -46,7 +46,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   if (is_put_off) {
     root.phase.move_to(Phase::kWaiting);
     core.arm_timer(root, effects);
-  } else if (core.loading.runs()) {
+  } else if (!core.loading.is_complete()) {
     root.phase.move_to(Phase::kIdle);
     core.state.held_back.push_back(&root);
   } else {

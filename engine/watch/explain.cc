@@ -64,6 +64,8 @@ class Explainer {
     const Completed* const completed = core_.state.submissions.completed.find(id);
     if (completed != nullptr) return ended(completed->result);
     const bool issued = core_.state.ids.was_issued(id);
+    const Status not_loaded = core_.why_not_loaded();
+    if (issued && !not_loaded.ok()) return not_loaded;
     return Status(StatusCode::kNotFound,
                   name_of(id) + (issued ? " is not live: it has ended; wait() knows its result"
                                         : " does not exist and never did"));

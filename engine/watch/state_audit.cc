@@ -48,7 +48,7 @@ void audit_now_and_then(EngineCore& core) {
   constexpr std::size_t kLiveMax = 256;
   constexpr std::size_t kResultsMax = 4096;
   thread_local std::uint64_t sections = 0;
-  if (++sections % kEvery != 0 || core.loading.runs()) return;  // trees are not whole yet
+  if (++sections % kEvery != 0 || !core.loading.is_complete()) return;  // trees are not whole yet
   if (core.state.live.size() > kLiveMax || core.state.submissions.completed.size() > kResultsMax)
     return;
   core.widen();

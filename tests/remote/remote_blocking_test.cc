@@ -5,6 +5,7 @@
 #include <pv2/rpc/tcp_transport.h>
 
 #include "remote/remote_world.h"
+#include "support/held_scan.h"
 
 namespace pv2::testing::remote_blocking_test {
 namespace {
@@ -62,6 +63,39 @@ TEST_CASE("the verbs that block do over real sockets what the others do") {
   const SubmitOutcome third = remote.submit(Job(world, "w"));
   CHECK(words(remote.abort(third.id)) == "OK");
   CHECK(remote.wait(third.id)->status.code() == StatusCode::kAborted);
+}
+
+TEST_CASE("while the store is being loaded a listing is refused, and holds nobody up") {
+  BothEnds both;
+  const HeldScan::Gate gate;
+  const ProcedureId old = both.executor->submit(Job(both.engine.world, "w"))->id;
+  both.executor->stop();
+  ExecutorOptions options = both.engine.options();
+  options.store = std::make_unique<HeldScan>(
+      memory(both.engine.disk, {.mode = MemoryStoreOptions::Mode::kThread}), gate);
+  options.workers = 2;
+  options.clock = nullptr;
+  options.log = {};
+  options.load = Load::kInBackground;
+  const auto executor = open_executor(std::move(options));
+  executor->start();
+  RpcServerOptions server_options{.transport = both.transport};
+  ExecutorService(*executor).add_to(server_options.methods);
+  const auto server = RpcServer::open(std::move(server_options)).value();
+  const auto client =
+      RpcClient::open({.transport = both.transport, .addresses = {server->address()}}).value();
+  RemoteExecutor remote(*client);
+
+  CHECK(remote.list().status().code() == StatusCode::kUnavailable);
+  CHECK(remote.explain(old).status().code() == StatusCode::kUnavailable);
+  CHECK(remote.history(old).status().code() == StatusCode::kUnavailable);
+  const SubmitOutcome submitted = remote.submit(Job(both.engine.world, "a"));
+  CHECK(words(submitted) == "OK");
+  gate.open();
+  CHECK(words(remote.signal(old, "go")) == "OK");
+  CHECK(remote.wait(old)->result == "w done");
+  CHECK(remote.wait(submitted.id)->result == "a done");
+  CHECK(remote.list()->procedures.empty());
 }
 
 TEST_CASE("a verb that would block the network's own thread fails") {

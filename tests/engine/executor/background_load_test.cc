@@ -14,7 +14,7 @@
 
 #include "records/row_keys.h"
 #include "support/engine_world.h"
-#include "support/wrapped_store.h"
+#include "support/held_scan.h"
 
 namespace pv2::testing::background_load_test {
 namespace {
@@ -22,30 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
-
-// Holds every scan of the live procedures back until a test lets it through.
-class HeldScan final : public WrappedStore {
- public:
-  struct Gate {
-    std::shared_ptr<Latch<Status>> passes = std::make_shared<Latch<Status>>();
-    void open() const { passes->set(Status()); }
-    void fail() const { passes->set(Status(StatusCode::kIoError, "the disk is gone")); }
-  };
-
-  HeldScan(std::unique_ptr<ProcedureStore> inner, Gate gate)
-      : WrappedStore(std::move(inner)), gate_(std::move(gate)) {}
-
-  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
-    if (space == Space::kProcedure && prefix.empty()) {
-      gate_.passes->wait();
-      if (!gate_.passes->value->ok()) return *gate_.passes->value;
-    }
-    return inner().scan(space, prefix, visit);
-  }
-
- private:
-  const Gate gate_;
-};
 
 // A job that asks in its step 1 and goes on when it is answered.
 JobScript asks(LockSet locks = {}) {
@@ -242,15 +218,21 @@ TEST_CASE("calls that block wait until the store is loaded, and see all of it") 
   const ProcedureId old = lives.first.submit("old");
   ProcedureExecutor& executor = lives.begin_next();
   const auto submitted = executor.submit(Job(lives.first.world, "new"));
+  std::size_t live = 0;
+  std::vector<Status> answers;
   std::thread host([&] {
-    CHECK(executor.inspect().live_procedures() >= 1);
-    CHECK(executor.inspect().describe(old).ok());
-    CHECK(executor.operate().audit(old)->empty());
-    CHECK(executor.operate().set_limit({ResourceClass::kTable, "shop.orders"}, 2).ok());
-    CHECK_FALSE(executor.operate().preview(old, RepairVerb::kRetryNow).ok());  // it is not parked
+    live = executor.inspect().live_procedures();
+    answers.push_back(executor.inspect().describe(old).status());
+    answers.push_back(executor.operate().audit(old).status());
+    answers.push_back(executor.operate().set_limit({ResourceClass::kTable, "shop.orders"}, 2));
+    answers.push_back(executor.operate().preview(old, RepairVerb::kRetryNow).status());
   });
   lives.gate.open();
   host.join();
+  CHECK(live >= 1);
+  REQUIRE(answers.size() == 4);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(answers[i].to_string() == "OK");
+  CHECK_FALSE(answers[3].ok());  // it is not parked
   CHECK(executor.wait(submitted->id)->status.ok());
 }
 
@@ -290,14 +272,20 @@ TEST_CASE("a stop while the store is being loaded answers everybody, and loses n
   async.wait(old, into(result));
   async.wait(submitted->id, into(own));
   async.abort(old, {}, into(abort));
-  CHECK(executor.stop(0ms).code() == StatusCode::kDeadlineExceeded);
+  Status acknowledged;
+  std::thread host([&] { acknowledged = executor.acknowledge(old); });
+  const Status stopped = executor.stop(0ms);
+  CHECK(stopped.code() == StatusCode::kDeadlineExceeded);
+  CHECK_THAT(stopped.to_string(), ContainsSubstring("memory store is still being loaded"));
   // Before the scan has ended.
   CHECK(answer(result).status().code() == StatusCode::kStopping);
   CHECK(answer(own).status().code() == StatusCode::kStopping);
   CHECK(executor.submit(Job(lives.first.world, "new")).status().code() == StatusCode::kStopping);
-  lives.gate.open();
   CHECK(answer(abort).code() == StatusCode::kStopping);
   CHECK(executor.wait_until_loaded().code() == StatusCode::kStopping);
+  host.join();
+  CHECK(acknowledged.code() == StatusCode::kStopping);
+  lives.gate.open();
   executor.stop();
   CHECK(executor.wait(old).status().code() == StatusCode::kStopping);
   CHECK(lives.end_in_third_life() == 2);
@@ -332,6 +320,9 @@ TEST_CASE("a store that cannot be loaded in the background ends the run, and say
   CHECK(executor.wait(old).status().to_string() == loaded.to_string());
   CHECK(executor.signal(old, "news").to_string() == loaded.to_string());
   CHECK(executor.submit(Job(lives.first.world, "new")).status().to_string() == loaded.to_string());
+  CHECK(executor.inspect().describe(old).status().to_string() == loaded.to_string());
+  CHECK(executor.inspect().explain(old).status().to_string() == loaded.to_string());
+  CHECK(executor.inspect().history(old).ok());  // that is in the store
   CHECK(lives.first.world.journal.count("do new.1") == 0);
   executor.stop();
   CHECK(lives.end_in_third_life() == 2);
@@ -354,24 +345,27 @@ TEST_CASE("callers that submit, wait and abort while thousands are loaded lose n
   ProcedureExecutor& executor = lives.begin_next();
   std::vector<std::thread> hosts;
   std::atomic<std::uint64_t> aborted = 0;
+  std::atomic<std::uint64_t> surprises = 0;
+  const auto expect = [&](bool is_so) { surprises += is_so ? 0 : 1; };
   for (std::uint64_t t = 0; t < kThreads; ++t) {
     hosts.emplace_back([&, t] {
       for (std::uint64_t i = 1; i <= kNew; ++i) {
         const std::uint64_t known = (t * kNew + i) * (kOld / kThreads / kNew);
         const auto again =
             executor.submit(Job(world, known % 50 == 0 ? "long" : "short"), {.nonce = {1, known}});
-        CHECK((again.ok() && again->replayed && again->id == old[known - 1]));
+        expect(again.ok() && again->replayed && again->id == old[known - 1]);
         const auto one =
             executor.submit(Job(world, i % 8 == 0 ? "wants" : "new"), {.nonce = {2 + t, i}});
-        CHECK((one.ok() && !one->replayed));
+        expect(one.ok() && !one->replayed);
         if (i % 20 != 0) continue;
         if (executor.abort(old[known - 1]).ok()) aborted.fetch_add(1);
-        CHECK(executor.wait(old[known - 1]).ok());
-        CHECK(executor.wait(one->id)->status.ok());
+        expect(executor.wait(old[known - 1]).ok());
+        expect(executor.wait(one->id)->status.ok());
       }
     });
   }
   for (std::thread& host : hosts) host.join();
+  CHECK(surprises == 0);
   for (const ProcedureId id : old) CHECK(executor.wait(id).ok());
   while (executor.inspect().live_procedures() != 0) std::this_thread::yield();
   // What was aborted may have had its effect before.
@@ -382,27 +376,121 @@ TEST_CASE("callers that submit, wait and abort while thousands are loaded lose n
   CHECK(world.journal.count("do new.2") == kThreads * (kNew - kNew / 8));
 }
 
-TEST_CASE("a record whose id was never issued is found, also in the background") {
+TEST_CASE("a record above all ids that were issued is loaded first, and new ids go on above it") {
   Lives lives;
-  const ProcedureId old = lives.first.submit("old");
-  // The rows of `old` once more, under an id that is far away.
-  const ProcedureId far{old.value + 50'000'000};
-  std::vector<std::pair<std::string, std::string>> rows;
-  REQUIRE(lives.first.store()
-              .scan(Space::kProcedure, "",
-                    [&](const StoredRow& row) {
-                      const auto key = parse_procedure_key(row.key);
-                      rows.emplace_back(procedure_key(far, key->kind), row.value);
-                      return Status();
-                    })
-              .ok());
+  const ProcedureId old = lives.first.submit("short");
+  // The rows of `old` once more, under another id: the next one to be issued, or one far away.
+  const std::uint64_t next = old.value + 1;
+  const ProcedureId far{GENERATE_COPY(next, next + 1, next + 50'000'000)};
   lives.first.close();
-  for (const auto& [key, value] : rows) lives.first.disk->put(Space::kProcedure, key, value);
-  ProcedureExecutor& executor = lives.begin_next();
+  const std::optional<std::string> header =
+      lives.first.disk->get(Space::kProcedure, procedure_key(old, RowKind::kHeader));
+  REQUIRE(header);
+  lives.first.disk->put(Space::kProcedure, procedure_key(far, RowKind::kHeader), *header);
   lives.gate.open();
-  const Status loaded = executor.wait_until_loaded();
-  CHECK(loaded.code() == StatusCode::kCorruption);
-  CHECK_THAT(loaded.to_string(), ContainsSubstring("no id from") && ContainsSubstring("50000001"));
+  const auto opened = ProcedureExecutor::open(lives.options());
+  CHECK(opened.status().code() == StatusCode::kCorruption);  // as without a background
+}
+
+TEST_CASE("two live procedures with one nonce are found, and the older one does not run") {
+  Lives lives;
+  const SubmitOptions once{.nonce = {1, 7}};
+  const ProcedureId old = lives.first.submit("short", once);
+  lives.first.close();
+  REQUIRE(lives.first.disk->erase(Space::kNonce, nonce_key(once.nonce)));  // damage
+  ProcedureExecutor& executor = lives.begin_next();
+  const auto again = executor.submit(Job(lives.first.world, "short"), once);
+  REQUIRE(again.ok());
+  CHECK(again->id != old);
+  lives.gate.open();
+  REQUIRE(executor.wait_until_loaded().ok());
+  CHECK(executor.wait(again->id)->status.ok());
+  CHECK(executor.inspect().describe(old)->quarantined);
+  CHECK(lives.first.world.journal.count("do short.1") == 1);
+}
+
+TEST_CASE("calls that block and change something are answered, though nothing else is written") {
+  Lives lives;
+  const ProcedureId ended = lives.first.submit("short");
+  lives.first.run();
+  const ProcedureId old = lives.first.submit("old");
+  lives.first.close();
+  lives.executor = open_executor(lives.options());  // never started
+  Status acknowledged = Status(StatusCode::kInternal, "not answered");
+  Status aborted = acknowledged;
+  std::thread one([&] { acknowledged = lives.executor->acknowledge(ended); });
+  std::thread other([&] { aborted = lives.executor->abort(old); });
+  lives.gate.open();
+  one.join();
+  other.join();
+  CHECK(acknowledged.to_string() == "OK");
+  CHECK(aborted.to_string() == "OK");
+}
+
+TEST_CASE("all who have waited since before the store was loaded get the result") {
+  Lives lives;
+  constexpr int kWaiters = 600;
+  const ProcedureId old = lives.first.submit("short");
+  const ProcedureId ended = lives.first.submit("short");
+  lives.first.run();
+  const ProcedureId live = lives.first.submit("short");
+  ProcedureExecutor& executor = lives.begin_next();
+  std::atomic<int> told = 0;
+  std::atomic<int> results = 0;
+  const auto note = [&](const Result<ProcedureResult>& result) {
+    if (result.ok()) results.fetch_add(1);
+    told.fetch_add(1);
+  };
+  for (int i = 0; i < kWaiters; ++i) {
+    for (const ProcedureId id : {ended, live}) executor.async().wait(id, note);
+  }
+  // Whoever comes first takes the result away.
+  executor.async().wait(live, [&](const auto&) { executor.async().acknowledge(live, {}); });
+  executor.async().acknowledge(ended, {});
+  lives.gate.open();
+  while (told.load() != 2 * kWaiters) std::this_thread::yield();
+  CHECK(results.load() == 2 * kWaiters);
+  CHECK(executor.wait(old)->status.ok());
+}
+
+TEST_CASE("signals of one caller arrive in the order in which it sent them, loaded or not") {
+  Lives lives;
+  constexpr int kSignals = 400;
+  lives.first.world.scripts["hears"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    std::string heard;
+    int count = 0;
+    for (; const std::string* each = run.ctx.signal("n"); ++count) heard += *each + " ";
+    if (count < kSignals) return Say::wait();
+    run.world.journal.note(heard);
+    return usual();
+  }};
+  const ProcedureId hears = lives.first.submit("hears");
+  ProcedureExecutor& executor = lives.begin_next();
+  std::string sent;
+  for (int i = 0; i < kSignals; ++i) {
+    if (i == kSignals / 2) lives.gate.open();
+    executor.async().signal(hears, "n", std::to_string(i), [](const Status&) {});
+    sent += std::to_string(i) + " ";
+  }
+  CHECK(executor.wait(hears)->status.ok());
+  CHECK(lives.first.world.journal.count(sent) == 1);
+}
+
+TEST_CASE("a callback on a thread of the engine is not held up by inspect()") {
+  Lives lives;
+  lives.first.submit("old");
+  ProcedureExecutor& executor = lives.begin_next();
+  const auto seen = std::make_shared<Latch<std::size_t>>();
+  executor.async(CallbackThread::kEngine)
+      .submit(Job(lives.first.world, "new"), {}, [&executor, seen](const Result<Submitted>&) {
+        seen->set(executor.inspect().live_procedures());
+      });
+  CHECK(answer(seen) == 1);  // the old one is not loaded yet
+  CHECK(executor.is_loading());
+  lives.gate.open();
+  CHECK(executor.wait_until_loaded().ok());
+  CHECK_FALSE(executor.is_loading());
 }
 
 TEST_CASE("with nothing to load, or without records, open() has loaded everything") {

@@ -76,13 +76,14 @@ enum class UnreadableRecords : std::uint8_t {
 enum class Load : std::uint8_t {
   /// When everything that the store has is loaded. A store that cannot be loaded is refused.
   kBeforeOpenReturns,
-  /// When the store is known to be ours and can be written; a thread of the executor loads the
+  /// When the store is known to be ours and was written to; a thread of the executor loads the
   /// rest. Meanwhile submissions are accepted: they are durable, and find what was submitted with
   /// their nonce before. Nothing runs. A call about another procedure, and Inspection, wait until
   /// everything is loaded. If the store cannot be loaded, the executor accepts nothing more, as if
   /// the store had failed: wait_until_loaded(), health() and on_store_failure say why. What it has
-  /// accepted by then is in the store, so a backup of before does not have it. A store that a
-  /// program with other fields() has written is loaded before open() returns.
+  /// accepted by then is in the store, so a backup of before does not have it. If a program with
+  /// other fields() has written the store, everything is loaded before open() returns. See
+  /// docs/operations.md, "Loading in the background".
   kInBackground,
 };
 

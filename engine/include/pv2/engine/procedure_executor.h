@@ -69,6 +69,9 @@ class ProcedureExecutor {
   /// not be read or has failed, or the executor stops (kStopping). Not on a thread of this executor
   /// (kFailedPrecondition).
   Status wait_until_loaded();
+  /// Whether the store is still being loaded in the background. Then nothing runs, and calls about
+  /// procedures wait.
+  [[nodiscard]] bool is_loading() const noexcept;
 
   /// Accepts a procedure for execution and returns its id.
   ///
@@ -155,7 +158,8 @@ class ProcedureExecutor {
   [[nodiscard]] AsyncExecutor async(CallbackThread callbacks) noexcept;
   /// Orders about procedures that do not go on by themselves, and limits (operator_console.h).
   [[nodiscard]] OperatorConsole operate() noexcept;
-  /// Listings, explanations and counts (inspection.h). Waits until the store is loaded.
+  /// Listings, explanations and counts (inspection.h). Waits until the store is loaded, except on a
+  /// thread of this executor.
   [[nodiscard]] Inspection inspect() const;
 
   /// Until the subscription ends, `listener` is told of procedures: one call at a time, in the
@@ -206,7 +210,7 @@ class ProcedureExecutor {
                                          std::unique_ptr<Procedure> procedure,
                                          SubmitOptions options);
 
-  Status load_in_background(std::unique_ptr<Recovery> recovery);
+  Status make_loading_thread(std::unique_ptr<Recovery> recovery);
   void let_threads_begin();
   Status stop_within(Duration timeout);
   void begin_to_stop();
