@@ -48,8 +48,11 @@ Status ChunkedScan::run() {
 
 // All rows of one procedure are in one chunk.
 Status ChunkedScan::add(const StoredRow& row) {
-  const ProcedureId id = id_in_key(row.key);   // a malformed key is refused by the chunk's reader
-  if (end_ && !(id < *end_)) return Status();  // it was submitted meanwhile
+  const ProcedureId id = id_in_key(row.key);  // a malformed key is refused by the chunk's reader
+  if (end_ && !(id < *end_)) {
+    highest_passed_over_ = id;  // it was submitted meanwhile
+    return Status();
+  }
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
     read_chunk(side_by_side_ == 0 ? std::launch::deferred : std::launch::async);
     if (reading_.size() > side_by_side_) {

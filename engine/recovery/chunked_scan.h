@@ -36,6 +36,8 @@ class ChunkedScan {
 
   /// Returns after the last visit, or with the first failure.
   Status run();
+  /// Of the ids that it has passed over; not valid if there were none.
+  [[nodiscard]] ProcedureId highest_passed_over() const noexcept { return highest_passed_over_; }
 
  private:
   Status add(const StoredRow& row);
@@ -49,6 +51,7 @@ class ChunkedScan {
   const std::size_t side_by_side_;  // chunks that are decoded at once; 0: on this thread
   RowChunk chunk_;                  // being filled
   ProcedureId last_in_chunk_;
+  ProcedureId highest_passed_over_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
 };
 

@@ -46,6 +46,7 @@ class Recovery {
   Status read_watermark();
   Status read_limits();
   Status link(ReadRecords read);
+  Status check_new_ids(ProcedureId highest);
   void link(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;

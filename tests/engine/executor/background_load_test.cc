@@ -376,20 +376,32 @@ TEST_CASE("callers that submit, wait and abort while thousands are loaded lose n
   CHECK(world.journal.count("do new.2") == kThreads * (kNew - kNew / 8));
 }
 
-TEST_CASE("a record above all ids that were issued is loaded first, and new ids go on above it") {
+TEST_CASE("a record with an id that would be issued next has everything loaded first") {
   Lives lives;
   const ProcedureId old = lives.first.submit("short");
-  // The rows of `old` once more, under another id: the next one to be issued, or one far away.
-  const std::uint64_t next = old.value + 1;
-  const ProcedureId far{GENERATE_COPY(next, next + 1, next + 50'000'000)};
+  const ProcedureId next{old.value + static_cast<std::uint64_t>(GENERATE(1, 2, 900'000))};
   lives.first.close();
-  const std::optional<std::string> header =
+  const auto header =
       lives.first.disk->get(Space::kProcedure, procedure_key(old, RowKind::kHeader));
   REQUIRE(header);
-  lives.first.disk->put(Space::kProcedure, procedure_key(far, RowKind::kHeader), *header);
+  lives.first.disk->put(Space::kProcedure, procedure_key(next, RowKind::kHeader), *header);
   lives.gate.open();
   const auto opened = ProcedureExecutor::open(lives.options());
   CHECK(opened.status().code() == StatusCode::kCorruption);  // as without a background
+}
+
+TEST_CASE("a record with an id that is far from being issued is found in the background") {
+  Lives lives;
+  const ProcedureId old = lives.first.submit("old");
+  const ProcedureId far{old.value + 50'000'000};
+  lives.first.close();
+  lives.first.disk->put(Space::kProcedure, procedure_key(far, RowKind::kHeader), "anything");
+  ProcedureExecutor& executor = lives.begin_next();
+  lives.gate.open();
+  const Status loaded = executor.wait_until_loaded();
+  CHECK(loaded.code() == StatusCode::kCorruption);
+  CHECK_THAT(loaded.to_string(), ContainsSubstring(std::to_string(far.value)) &&
+                                     ContainsSubstring("kBeforeOpenReturns"));
 }
 
 TEST_CASE("two live procedures with one nonce are found, and the older one does not run") {
