@@ -70,20 +70,23 @@ void Publisher::publish(CommitList finished) {
   const std::size_t caused_most = std::max(kCausedCallsMost, 4 * own);
   std::size_t caused = 0;
   std::vector<TreeWork*> sorted;
-  bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
+  // Works begin when every tree goes on, so not before the store is loaded.
+  bool works = !core_.loading.runs() && core_.tree_work_waits.load() &&
+               core_.tree_work_waits.exchange(false);
   while (!finished.empty() || works) {
     Effects effects;
     const bool are_caused = own == 0;
     {
       StateLock lock(core_, Width::kNarrow);
+      const bool may_work = !core_.loading.runs();
       for (TreeWork* const work : sorted) hooks_.go_on_with_sorted(core_, *work);
       sorted.clear();
       for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
         if (own != 0) --own;
-        hooks_.do_tree_works(core_, effects);
+        if (may_work) hooks_.do_tree_works(core_, effects);
       }
-      works = hooks_.do_tree_works(core_, effects);
+      works = may_work && hooks_.do_tree_works(core_, effects);
       hooks_.carry_out_waiting_orders(core_, effects);
       hooks_.audit_now_and_then(core_);
     }

@@ -73,6 +73,7 @@ void BackgroundLoad::run(Recovery& recovery, const std::function<void()>& start)
   const Then then = queue_held_back();
   if (then == Then::kStop) return;
   if (then == Then::kStart) start();
+  publisher_.publish({});  // goes on with works on trees
   core_.loading.release();
 }
 

@@ -489,6 +489,40 @@ TEST_CASE("signals of one caller arrive in the order in which it sent them, load
   CHECK(lives.first.world.journal.count(sent) == 1);
 }
 
+TEST_CASE("trees that were being undone are undone when the store is loaded") {
+  Lives lives;
+  World& world = lives.first.world;
+  std::atomic<bool> may_undo = false;
+  constexpr int kTrees = 200;
+  const auto undo = [&may_undo](JobRun&) -> std::optional<Outcome> {
+    if (!may_undo) return Say::failed(Status(StatusCode::kUnavailable, "not yet"));
+    return usual();
+  };
+  world.scripts["child"] = {.steps = 2, .undo = undo};
+  world.scripts["parent"] = {
+      .children = {"child", "child"},
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = undo};
+  std::vector<ProcedureId> parents;
+  for (int i = 0; i < kTrees; ++i) parents.push_back(lives.first.submit("parent"));
+  lives.first.run();
+  ProcedureExecutor& executor = lives.begin_next();
+  std::vector<ProcedureId> others;
+  for (int i = 0; i < kTrees; ++i) {
+    if (i == kTrees / 2) lives.gate.open();
+    others.push_back(executor.submit(Job(world, "new"))->id);
+  }
+  may_undo = true;
+  for (const ProcedureId id : others) CHECK(executor.wait(id)->status.ok());
+  REQUIRE(executor.wait_until_loaded().ok());
+  for (const ProcedureId id : parents) {
+    (void)executor.operate().order(id, RepairVerb::kRetryNow, {.who = "anna", .why = "ticket 7"});
+    CHECK(executor.wait(id)->status.code() == StatusCode::kFailedPrecondition);
+  }
+  CHECK(world.journal.count("undo parent.1") == kTrees);
+  CHECK(world.journal.count("undo child.1") == 2 * kTrees);
+}
+
 TEST_CASE("a callback on a thread of the engine is not held up by inspect()") {
   Lives lives;
   lives.first.submit("old");
