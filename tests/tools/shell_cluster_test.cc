@@ -236,7 +236,7 @@ TEST_CASE("an unlock and an abort that no master answers are unknown, and may be
   shell.must("renew_lock " + lock);
 
   for (const std::string& statement : {"abort " + disable, "unlock " + lock}) {
-    ::kill(master, SIGSTOP);
+    stop_process(master);
     const JsonAnswer lost = shell.ask(statement + ", TIMEOUT => 1");
     ::kill(master, SIGCONT);
     INFO(lost.text);

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -164,19 +165,38 @@ class ShellProcess {
   std::string buffer_;
 };
 
+/// What /proc says of a process or thread in its folder, from its state on: "S 4711 ...". Empty: it
+/// is gone.
+inline std::string stat_of(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t end = stat.rfind(") ");  // after the name of the program
+  return end == std::string::npos ? std::string() : stat.substr(end + 2);
+}
+
+/// Stops a process, and waits until none of its threads runs any more: on a busy machine the others
+/// go on until the first one has got the signal.
+inline void stop_process(pid_t pid) {
+  REQUIRE(::kill(pid, SIGSTOP) == 0);
+  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
+  for (bool all_stopped = false; !all_stopped; ::sched_yield()) {
+    all_stopped = true;
+    for (const auto& thread : std::filesystem::directory_iterator(threads)) {
+      all_stopped = all_stopped && stat_of(thread.path()).starts_with("T");
+    }
+  }
+}
+
 /// The children of a process.
 inline std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string stat;
-    std::getline(file, stat);
-    const std::size_t end = stat.rfind(") ");  // after the name of the program
-    if (end == std::string::npos) continue;
-    // ") S 4711 ...": its state and its parent.
-    if (std::atoi(stat.c_str() + end + 4) == parent) children.push_back(std::stoi(name));
+    const std::string stat = stat_of(entry.path());
+    if (stat.empty()) continue;
+    if (std::atoi(stat.c_str() + 2) == parent) children.push_back(std::stoi(name));
   }
   return children;
 }
