@@ -467,24 +467,30 @@ TEST_CASE("all who have waited since before the store was loaded get the result"
 
 TEST_CASE("signals of one caller arrive in the order in which it sent them, loaded or not") {
   Lives lives;
-  constexpr int kSignals = 400;
   lives.first.world.scripts["hears"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 1) return usual();
     std::string heard;
-    int count = 0;
-    for (; const std::string* each = run.ctx.signal("n"); ++count) heard += *each + " ";
-    if (count < kSignals) return Say::wait();
+    while (const std::string* each = run.ctx.signal("n")) heard += *each + " ";
+    if (!heard.ends_with("end ")) return Say::wait();
     run.world.journal.note(heard);
     return usual();
   }};
   const ProcedureId hears = lives.first.submit("hears");
-  ProcedureExecutor& executor = lives.begin_next();
+  ExecutorOptions options = lives.options();
+  options.max_signals = SIZE_MAX;
+  options.max_signal_bytes = std::size_t{64} << 20;
+  ProcedureExecutor& executor = lives.begin_next(std::move(options));
   std::string sent;
-  for (int i = 0; i < kSignals; ++i) {
-    if (i == kSignals / 2) lives.gate.open();
-    executor.async().signal(hears, "n", std::to_string(i), [](const Status&) {});
-    sent += std::to_string(i) + " ";
-  }
+  const auto send = [&](const std::string& what) {
+    executor.async().signal(hears, "n", what, [](const Status&) {});
+    sent += what + " ";
+  };
+  int number = 0;
+  while (number < 500) send(std::to_string(++number));
+  lives.gate.open();
+  while (executor.is_loading()) send(std::to_string(++number));
+  for (int i = 0; i < 300; ++i) send(std::to_string(++number));  // those from before are being made
+  send("end");
   CHECK(executor.wait(hears)->status.ok());
   CHECK(lives.first.world.journal.count(sent) == 1);
 }
