@@ -34,7 +34,6 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
   void abort(Call call);
   void signal(Call call);
   void tell_run(Call call);
-  [[nodiscard]] bool is_loading(IncomingCall& call) const;
   void list(Call call);
   void explain(Call call);
   void history(Call call);
@@ -46,6 +45,8 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
   [[nodiscard]] ExecutorServiceCounts counts() const;
 
  private:
+  /// Refuses the call if the store of the executor is still being loaded.
+  [[nodiscard]] bool is_loading(IncomingCall& call) const;
   /// Answers with `body`, or with kNotSupported if it is larger than an answer may be.
   void reply(IncomingCall& call, std::string body) const;
   void refuse_abort(ProcedureId id, const Call& call, const Status& why);

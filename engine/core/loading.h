@@ -7,17 +7,17 @@
 //     kEnding  --what has waited in the tables is seen to-->   kOver: the workers may begin
 //     either   --the engine has halted-->                      kGivenUp
 //
-// What concerns earlier procedures waits. A wait for a result waits in the tables
-// (EngineState::early_waits). Another call that gives its answer later is made when loading is over
-// (when_over()), and one that blocks waits (wait()). A new procedure is held back
-// (EngineState::held_back) and asks for no locks, because those that held locks before get theirs
-// first.
+// Calls about earlier procedures wait. Waits for results stand in EngineState::early_waits. Other
+// calls with a callback are put off until loading is over (when_over()), and calls that block wait
+// until then (wait()). New procedures stand in EngineState::held_back. They ask for no locks,
+// because procedures that held locks before get theirs first.
 
 #pragma once
 
 #include <pv2/base/mutex.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -26,6 +26,10 @@
 #include "model/reply.h"
 
 namespace pv2 {
+
+/// How many procedures, or calls that wait for them, a load handles in one section of the state
+/// mutex. Callers who submit meanwhile wait for that mutex.
+inline constexpr std::size_t kLoadSection = 128;
 
 /// Thread-safe. Its state changes only under the engine's state mutex: a thread that holds that
 /// mutex sees it as it is.
@@ -62,8 +66,9 @@ class Loading {
   /// unavailable then.
   [[nodiscard]] bool was_given_up() const noexcept { return state() == State::kGivenUp; }
 
-  /// Gives `reply` to `call`, once: now, or when loading is over, on the thread that loads. No call
-  /// overtakes another. A caller that blocks for the answer sleeps by then.
+  /// Gives `reply` to `call`, once: now, or when loading is over, on the thread that calls
+  /// release(). No call overtakes another. A caller that blocks for the answer sleeps by then, so
+  /// it is not left to write its request.
   template <class T, class Call>
   void when_over(Reply<T> reply, Call call) PV2_EXCLUDES(loading_mutex_) {
     if (!waits_for_release_.load(std::memory_order_acquire)) return call(std::move(reply));

@@ -17,12 +17,6 @@
 #include "submission/results.h"
 
 namespace pv2 {
-namespace {
-
-// How many roots that were held back are queued in one section.
-constexpr std::size_t kSection = 128;
-
-}  // namespace
 
 BackgroundLoad::BackgroundLoad(EngineCore& core, Publisher& publisher, Results& results)
     : core_(core), publisher_(publisher), results_(results) {}
@@ -53,7 +47,8 @@ void BackgroundLoad::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-// If the engine halts meanwhile, whoever has halted it gives up for this thread.
+// If the engine halts meanwhile, the thread that has halted it answers the calls that wait
+// (EngineCore::give_up_loading()).
 void BackgroundLoad::run(Recovery& recovery, const std::function<void()>& start) {
   const EngineThread mark(&core_);
   Effects effects;
@@ -92,7 +87,7 @@ BackgroundLoad::Then BackgroundLoad::queue_held_back() {
       core_.state.deadlock_search.is_on = true;
       return core_.state.life.started ? Then::kStart : Then::kWaitForStart;
     }
-    const std::size_t end = std::min(roots.size(), queued + kSection);
+    const std::size_t end = std::min(roots.size(), queued + kLoadSection);
     for (; queued != end; ++queued) core_.queue(*roots[queued], Disposition::kBack);
   }
 }

@@ -23,11 +23,8 @@
 namespace pv2 {
 namespace {
 
-// How many procedures are linked in one section: callers that submit meanwhile wait for the mutex.
-constexpr std::size_t kSection = 128;
-
-// Whether a live procedure has an id that would be issued next, from `first` on; also if the store
-// cannot say. One scan looks at 65 536 ids: those whose first six bytes are the same.
+// Whether a live procedure has one of the next ids, which begin with `first`. True also if the
+// store cannot be read. One scan looks at 65 536 ids: their keys have the same first six bytes.
 bool has_record_of_next(ProcedureStore& store, ProcedureId first) {
   constexpr unsigned kShift = 16;
   const std::uint64_t end = first.value + ProcedureIds::kBlock;
@@ -158,7 +155,7 @@ Status Recovery::link(ReadRecords read) {
   }
   for (auto left = std::span(read.procedures); !left.empty();) {
     if (Status halted = why_halted(core_); !halted.ok()) return halted;
-    const auto some = left.first(std::min(left.size(), kSection));
+    const auto some = left.first(std::min(left.size(), kLoadSection));
     left = left.subspan(some.size());
     StateLock lock(core_);
     for (LoadedProcedure& loaded : some) link(loaded);

@@ -31,9 +31,9 @@ class Recovery {
 
   /// Reads what there is one of: how far ids were issued, limits, what fields meant. Called first.
   Status begin();
-  /// Has new procedures accepted while load() is at work. False: everything has to be loaded first,
-  /// as there is nothing to load, or it depends on what is live whether this program may go on and
-  /// which ids are free.
+  /// Prepares the engine to accept new procedures while load() is at work. False: load() has to end
+  /// first. Then there is nothing to load; or a field means something else than when it was
+  /// written; or a record has an id that was never issued.
   [[nodiscard]] bool let_submissions_in(Effects& effects);
   /// Fills the engine's state. A failure leaves the store as it was, and leaves in the table of
   /// live executions what was linked until then; the caller deletes those executions. kStopping:

@@ -86,13 +86,12 @@ void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& ef
 
 // What holds locks goes first. Nobody else touches a root before it goes on.
 Status restart_trees(EngineCore& core, LoadedTrees& trees, Effects& effects) {
-  constexpr std::size_t kSection = 128;
-  const std::vector<Execution*>& roots = trees.roots();
-  std::stable_partition(trees.roots().begin(), trees.roots().end(),
+  std::vector<Execution*>& roots = trees.roots();
+  std::stable_partition(roots.begin(), roots.end(),
                         [](const Execution* root) { return root->holds_locks(); });
   for (std::size_t at = 0; at < roots.size();) {
     if (Status halted = why_halted(core); !halted.ok()) return halted;
-    const std::size_t end = std::min(roots.size(), at + kSection);
+    const std::size_t end = std::min(roots.size(), at + kLoadSection);
     StateLock lock(core);
     do {
       restart(core, *roots[at++], trees.recorded(), effects);

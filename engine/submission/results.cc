@@ -98,19 +98,18 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
   return 0;
 }
 
-// In the order in which they came. Those that were seen to stay in the list, without a reply, until
-// all were: withdraw() searches it by ticket.
+// In the order in which they came. A wait that was handled stays in the list without its reply
+// until all were handled, because withdraw() searches the list by ticket.
 void Results::admit_early_waits() {
-  constexpr std::size_t kSection = 128;
-  std::size_t seen_to = 0;
+  std::size_t handled = 0;
   for (bool more = true; more;) {
     Effects effects;
     {
       StateLock lock(core_, Width::kNarrow);
       auto& early = core_.state.early_waits;
-      const std::size_t end = std::min(early.size(), seen_to + kSection);
-      for (; seen_to < end; ++seen_to) admit(early[seen_to], effects);
-      more = seen_to < early.size();
+      const std::size_t end = std::min(early.size(), handled + kLoadSection);
+      for (; handled < end; ++handled) admit(early[handled], effects);
+      more = handled < early.size();
       if (!more) early.clear();
     }
     publisher_.perform(effects);

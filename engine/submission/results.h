@@ -38,7 +38,8 @@ class Results {
   /// answer deletes the result itself.
   [[nodiscard]] Reply<Result<ProcedureResult>> forgetting(Reply<Result<ProcedureResult>> reply,
                                                           const Nonce& nonce);
-  /// The store is loaded, or never will be: sees to those who have waited for that.
+  /// The store is loaded: waits that came earlier join the waiters of their procedures, or are
+  /// answered.
   void admit_early_waits();
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);

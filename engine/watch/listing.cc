@@ -190,7 +190,6 @@ Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
 }
 
 Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
-  Status not_loaded;
   {
     StateLock lock(core);
     if (const Execution* const execution = core.find(id); execution != nullptr) {
@@ -199,11 +198,9 @@ Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
     if (!core.state.ids.was_issued(id)) {
       return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
     }
-    not_loaded = core.why_not_loaded();
   }
   const auto rows = StoredResult::read(core.store, id);
   if (!rows.ok()) return rows.status();
-  if (!*rows && !not_loaded.ok()) return not_loaded;
   if (!*rows) {
     return Status(StatusCode::kExpired,
                   name_of(id) + " has ended and its record was acknowledged or deleted");

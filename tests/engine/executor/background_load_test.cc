@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Load::kInBackground: open() has returned and the store is not loaded yet, for as long as the test
-// wants: its store holds the scan back. What is submitted is accepted, and everything else waits.
+// Load::kInBackground. The store of these tests holds the scan of the live procedures back until a
+// test opens its gate. Until then the executor is loading: it accepts submissions, and other calls
+// wait.
 
 #include <pv2/base/latch.h>
 #include <pv2/base/thread.h>
