@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
+
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
@@ -26,33 +28,36 @@ class FairQueue {
   [[nodiscard]] bool empty() const noexcept { return picker_.empty(); }
 
   void push(SchedulerEntry& entry, EntityQueue& entity, ReadySection section, std::uint16_t rank) {
-    EntityLane& lane = entity.lane(rank);
-    if (lane.ready.empty()) {
-      rings_[slot_of(lane)].push_back(lane);
-      picker_.fill(slot_of(lane));
+    EntityLane* lane = entity.find(rank);
+    if (lane == nullptr) {
+      lane = &entity.add(rank);
+      rings_[slot_of(*lane)].push_back(*lane);
+      picker_.fill(slot_of(*lane));
     }
-    lane.ready.push(entry, section);
+    lane->ready.push(entry, section);
   }
 
   /// Puts `entry` back at the beginning of its section, and gives its entity the next turn among
   /// those of its priority.
   void put_back(SchedulerEntry& entry, EntityQueue& entity, ReadySection section,
                 std::uint16_t rank) {
-    EntityLane& lane = entity.lane(rank);
-    Ring& ring = rings_[slot_of(lane)];
-    if (lane.ready.empty()) {
-      ring.push_front(lane);
-      picker_.fill(slot_of(lane));
+    EntityLane* lane = entity.find(rank);
+    if (lane == nullptr) {
+      lane = &entity.add(rank);
+      rings_[slot_of(*lane)].push_front(*lane);
+      picker_.fill(slot_of(*lane));
     } else {
-      ring.splice(ring.begin(), ring, ring.iterator_to(lane));
+      Ring& ring = rings_[slot_of(*lane)];
+      ring.splice(ring.begin(), ring, ring.iterator_to(*lane));
     }
-    lane.ready.put_back(entry, section);
+    lane->ready.put_back(entry, section);
   }
 
   void remove(SchedulerEntry& entry, EntityQueue& entity, std::uint16_t rank) noexcept {
-    EntityLane& lane = entity.lane(rank);
-    lane.ready.remove(entry);
-    if (lane.ready.empty()) unlink(lane);
+    EntityLane* const lane = entity.find(rank);
+    PV2_ASSERT(lane != nullptr, "an entry that is removed stands in a lane");
+    lane->ready.remove(entry);
+    if (lane->ready.empty()) end(*lane);
   }
 
   /// Takes the next entry in turn. Must not be called when empty().
@@ -62,7 +67,7 @@ class FairQueue {
     EntityLane& lane = rings_[slot].front();
     SchedulerEntry& entry = lane.ready.pop(bounded_wait_);
     if (lane.ready.empty()) {
-      unlink(lane);
+      end(lane);
     } else {
       rings_[slot].splice(rings_[slot].end(), rings_[slot], rings_[slot].begin());
     }
@@ -76,10 +81,11 @@ class FairQueue {
     return BoundedPicker::kSlots - 1 - rank_priority(lane.rank);
   }
 
-  void unlink(EntityLane& lane) noexcept {
+  void end(EntityLane& lane) noexcept {
     Ring& ring = rings_[slot_of(lane)];
     ring.erase(ring.iterator_to(lane));
     if (ring.empty()) picker_.drain(slot_of(lane));
+    lane.entity->drop(lane);
   }
 
   const std::uint32_t bounded_wait_;

@@ -7,12 +7,14 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
 #include <pv2/base/resource.h>
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "entity_queue.h"
 #include "pv2/scheduler/scheduler_entry.h"
@@ -62,6 +64,20 @@ using LockRecordList =
 /// Waiters that may are asked one by one.
 enum class Kin : std::uint8_t { kRoot = 0, kNested = 1 };
 
+/// The waiters for one key, each line in the order of the tickets.
+struct WaitingLines : Recycled {
+  LockRecordList lists[2][2];  ///< By kin and mode.
+
+  [[nodiscard]] LockRecordList& of(Kin kin, LockMode mode) noexcept {
+    return lists[static_cast<int>(kin)][mode == LockMode::kExclusive];
+  }
+  /// Those of a key for which nobody has waited yet. They stay empty.
+  [[nodiscard]] static WaitingLines& none() noexcept {
+    static WaitingLines& none = *new WaitingLines();  // never destroyed: a scheduler may be static
+    return none;
+  }
+};
+
 struct LockNode;
 
 /// One request of an entry, resolved: a node and a mode in one word, as SchedulerEntry stores it.
@@ -87,8 +103,24 @@ struct LockNode
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
   static constexpr std::uint32_t kNoLimit = UINT32_MAX;
 
+  /// The waiters of one line. To add one, line() is asked for it.
   [[nodiscard]] LockRecordList& waiters(Kin kin, LockMode mode) noexcept {
-    return waiting[static_cast<int>(kin)][mode == LockMode::kExclusive];
+    return (lines ? *lines : WaitingLines::none()).of(kin, mode);
+  }
+  [[nodiscard]] const LockRecordList& waiters(Kin kin, LockMode mode) const noexcept {
+    return const_cast<LockNode*>(this)->waiters(kin, mode);
+  }
+  [[nodiscard]] LockRecordList& line(Kin kin, LockMode mode) {
+    if (!lines) lines = std::make_unique<WaitingLines>();
+    return lines->of(kin, mode);
+  }
+  /// Visits the four lines.
+  template <class Visit>
+  void for_each_line(Visit&& visit) const {
+    if (!lines) return;
+    for (const auto& of_kin : lines->lists) {
+      for (const LockRecordList& list : of_kin) visit(list);
+    }
   }
   [[nodiscard]] LockRecordList& holders(LockMode mode) noexcept {
     return holding[mode == LockMode::kExclusive];
@@ -106,10 +138,10 @@ struct LockNode
   [[nodiscard]] std::uint64_t first_conflict(LockMode mode) const noexcept {
     std::uint64_t first = UINT64_MAX;
     if (waiter_count == 0) return first;
-    for (const auto& lists : waiting) {
-      if (!lists[1].empty()) first = std::min(first, lists[1].front().ticket());
-      if (mode == LockMode::kExclusive && !lists[0].empty()) {
-        first = std::min(first, lists[0].front().ticket());
+    for (const auto& of_kin : lines->lists) {
+      if (!of_kin[1].empty()) first = std::min(first, of_kin[1].front().ticket());
+      if (mode == LockMode::kExclusive && !of_kin[0].empty()) {
+        first = std::min(first, of_kin[0].front().ticket());
       }
     }
     return first;
@@ -123,13 +155,10 @@ struct LockNode
                                              std::uint32_t most) const noexcept {
     if (ticket == UINT64_MAX) return std::min(waiter_count, most);
     std::uint32_t before = 0;
-    for (const auto& lists : waiting) {
-      for (const auto& list : lists) {
-        for (auto at = list.begin(); at != list.end() && at->ticket() < ticket; ++at) {
-          if (++before >= most) return most;
-        }
-      }
-    }
+    for_each_line([&](const LockRecordList& list) {
+      auto at = list.begin();
+      while (before < most && at != list.end() && at->ticket() < ticket) ++at, ++before;
+    });
     return before;
   }
 
@@ -140,7 +169,9 @@ struct LockNode
   std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
   std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
   LockRecordList holding[2];       ///< By mode.
-  LockRecordList waiting[2][2];    ///< By kin and mode, each in the order of the tickets.
+  /// Made when the first entry waits, and kept as long as the key is known: nearly all keys have no
+  /// waiters.
+  std::unique_ptr<WaitingLines> lines;
   std::size_t hash = 0;
   std::uint64_t birth = 0;  ///< Order in which the keys became known; a listing follows it.
   ResourceKey key;

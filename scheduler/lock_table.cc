@@ -38,9 +38,6 @@ LockTable::~LockTable() {
     // Entries that hold or wait at the end belong to their owner; their records belong to the
     // table.
     for (auto& list : node->holding) list.clear();
-    for (auto& lists : node->waiting) {
-      for (auto& list : lists) list.clear();
-    }
     delete node;
   }
   for (LockBlock* blocks : many_blocks_) delete[] blocks;
@@ -313,15 +310,13 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   // Readers lend ranks to readers only at a key with a limit, however large it is.
   const bool lends_otherwise = was_limited != (limit != LockNode::kNoLimit) && !one_rank();
   std::vector<SchedulerEntry*> borrowers;
-  for (const auto& lists : node.waiting) {
-    for (const auto& list : lists) {
-      if (!lends_otherwise) break;
-      for (const LockRecord& record : list) {
-        ++looks_;
-        borrowers.push_back(&record.entry());
-      }
+  node.for_each_line([&](const LockRecordList& line) {
+    if (!lends_otherwise) return;
+    for (const LockRecord& record : line) {
+      ++looks_;
+      borrowers.push_back(&record.entry());
     }
-  }
+  });
   // The last waiter of each line comes first: add_borrowers() looks at all waiters before it and,
   // if it excludes all of them, does not look at them again for the waiters between.
   std::reverse(borrowers.begin(), borrowers.end());

@@ -223,13 +223,11 @@ class LockTable {
   template <class Visit>
   void for_each_waiter(Visit&& visit) const {
     for (const LockNode* node : nodes_) {
-      for (const auto& lists : node->waiting) {
-        for (const auto& list : lists) {
-          for (const LockRecord& record : list) {
-            if (is_first(record)) visit(record.entry());
-          }
+      node->for_each_line([&](const LockRecordList& line) {
+        for (const LockRecord& record : line) {
+          if (is_first(record)) visit(record.entry());
         }
-      }
+      });
     }
   }
 

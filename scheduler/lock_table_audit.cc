@@ -76,8 +76,7 @@ std::size_t LockTable::check_waiters(
   for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
     for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
       std::uint64_t before = 0;
-      for (const LockRecord& record :
-           node.waiting[static_cast<int>(kin)][mode == LockMode::kExclusive]) {
+      for (const LockRecord& record : node.waiters(kin, mode)) {
         SchedulerEntry& entry = record.entry();
         PV2_ASSERT(waits(entry), "an entry in a line waits");
         PV2_ASSERT(kin_of(entry) == kin, "a waiter stands with its kin");

@@ -78,11 +78,12 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
       continue;  // the line behind these holders adds nothing
     }
     if (!passes && node.first_conflict(mode) < ticket) {
-      for (const auto& lists : node.waiting) {
-        blockers.add_all(lists[1], ticket, WaitLink::Why::kAhead, node.key);
-        if (mode == LockMode::kExclusive) {
-          blockers.add_all(lists[0], ticket, WaitLink::Why::kAhead, node.key);
-        }
+      for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
+        const auto add = [&](LockMode of) {
+          blockers.add_all(node.waiters(kin, of), ticket, WaitLink::Why::kAhead, node.key);
+        };
+        add(LockMode::kExclusive);
+        if (mode == LockMode::kExclusive) add(LockMode::kShared);
       }
       if (blockers.full()) blockers.count_more(1);  // the line may be long: it is not counted
       continue;
@@ -97,11 +98,9 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
       if (holders == 0 && node.limit == 0) {
         blockers.add(nullptr, WaitLink::Why::kLimit, node.key);
       } else if (holders < node.limit) {
-        for (const auto& lists : node.waiting) {
-          for (const auto& list : lists) {
-            blockers.add_all(list, ticket, WaitLink::Why::kLimit, node.key);
-          }
-        }
+        node.for_each_line([&](const LockRecordList& line) {
+          blockers.add_all(line, ticket, WaitLink::Why::kLimit, node.key);
+        });
       }
     }
   }

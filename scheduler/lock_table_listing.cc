@@ -31,7 +31,7 @@ constexpr std::size_t kLines = 6;
 Line line_of(const LockNode& node, std::size_t number) noexcept {
   const LockMode mode = number % 2 == 1 ? LockMode::kExclusive : LockMode::kShared;
   if (number >= kWaitingLines) return {node.holding[number % 2], mode, true};
-  return {node.waiting[number / 2][number % 2], mode, false};
+  return {node.waiters(static_cast<Kin>(number / 2), mode), mode, false};
 }
 
 std::size_t parties_of(const LockNode& node) noexcept {

@@ -40,7 +40,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     ++looks_;
-    LockRecordList& line = link.node().waiters(kin_of(entry), link.mode());
+    LockRecordList& line = link.node().line(kin_of(entry), link.mode());
     PV2_ASSERT(line.empty() || line.back().ticket() < ticket, "a line is in order of arrival");
     line.push_back(record_of(entry, i));
     ++link.node().waiter_count;
@@ -150,7 +150,7 @@ void LockTable::stand_with_nested(SchedulerEntry& entry) {
     const LockLink link(links[i]);
     LockRecord& record = record_of(entry, i);
     erase(link.node().waiters(Kin::kRoot, link.mode()), record);
-    LockRecordList& line = link.node().waiters(Kin::kNested, link.mode());
+    LockRecordList& line = link.node().line(Kin::kNested, link.mode());
     const auto behind = std::find_if(line.begin(), line.end(), [&](const LockRecord& other) {
       return other.ticket() > record.ticket();
     });

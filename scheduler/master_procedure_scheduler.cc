@@ -5,6 +5,8 @@
 
 #include "pv2/scheduler/master_procedure_scheduler.h"
 
+#include <pv2/base/assert.h>
+
 #include <array>
 #include <memory>
 
@@ -73,7 +75,9 @@ class ClassQueues final : public ReadyQueue {
 
   [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
                                         std::uint16_t rank, std::size_t most) override {
-    return queue_of(entity).lane(rank).ready.count_ahead(entry, most);
+    const EntityLane* const lane = queue_of(entity).find(rank);
+    PV2_ASSERT(lane != nullptr, "an entry that is queued stands in a lane");
+    return lane->ready.count_ahead(entry, most);
   }
 
   [[nodiscard]] std::size_t first_class() const override {
