@@ -45,24 +45,26 @@ LockTable::~LockTable() {
 
 // ---- Keys and nodes ----
 
+// The set gives its keys away: to the nodes, as far as these are new.
 void LockTable::find_nodes(EntryLocks& locks) {
-  const auto& requests = locks.set.requests();
+  PV2_ASSERT(locks.node_count_ == 0, "the nodes of an entry are found once");
+  const ResourceKey* const primary = &locks.set_.primary();
+  std::vector<LockRequest> requests = std::move(locks.set_).requests();
   PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
              "an entry asks for at most kMaxLocks locks");
-  std::uintptr_t* words = locks.few_nodes;
+  std::uintptr_t* words = locks.few_nodes_;
   if (requests.size() > EntryLocks::kFewNodes) {
-    words = locks.many_nodes = new std::uintptr_t[requests.size() + 1];
+    words = locks.many_nodes_ = new std::uintptr_t[requests.size() + 1];
     words[requests.size()] = 0;  // which key was in the way at the last look: see obstacle()
   }
-  const ResourceKey& primary = locks.set.primary();
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const ResourceKey& key = requests[i].key;
-    if (key == primary) locks.primary_node = static_cast<std::uint16_t>(i);
-    LockNode& node = node_for(key);
+    ResourceKey& key = requests[i].key;
+    if (&key == primary) locks.primary_node_ = static_cast<std::uint16_t>(i);
+    LockNode& node = node_for(std::move(key));
     ++node.references;
     words[i] = LockLink(node, requests[i].mode).word();
   }
-  locks.node_count = static_cast<std::uint16_t>(requests.size());
+  locks.node_count_ = static_cast<std::uint16_t>(requests.size());
 }
 
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
@@ -107,7 +109,7 @@ void LockTable::forget(SchedulerEntry& entry) {
   entry.next_sibling_ = entry.prev_sibling_ = nullptr;
 }
 
-LockNode& LockTable::node_for(const ResourceKey& key) {
+LockNode& LockTable::node_for(ResourceKey key) {
   const Probe probe{key, hash_of(key)};
   if (const auto found = nodes_.find(probe); found != nodes_.end()) return **found;
 
@@ -118,7 +120,7 @@ LockNode& LockTable::node_for(const ResourceKey& key) {
     node = std::move(spare_nodes_.back());
     spare_nodes_.pop_back();
   }
-  node->key = key;
+  node->key = std::move(key);
   node->hash = probe.hash;
   node->birth = ++last_birth_;
   nodes_.insert(node.get());
@@ -145,7 +147,7 @@ std::span<const std::uintptr_t> LockTable::links_of(const SchedulerEntry& entry)
 
 LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
   const auto links = links_of(entry);
-  return links.empty() ? nullptr : &LockLink(links[entry.locks_->primary_node]).node();
+  return links.empty() ? nullptr : &LockLink(links[entry.locks_->primary_node_]).node();
 }
 
 // ---- The rule ----
@@ -223,7 +225,7 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
     const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
     const bool is_next = passes || node.first_conflict(mode) >= ticket;
     if (is_free && is_next && (!node.limited() || slot_for(entry, node, ticket, passes))) continue;
-    if (links.size() > EntryLocks::kFewNodes) entry.locks_->many_nodes[links.size()] = at;
+    if (links.size() > EntryLocks::kFewNodes) entry.locks_->many_nodes_[links.size()] = at;
     return &node;
   }
   return nullptr;
@@ -301,7 +303,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
     // may have come free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
   }
-  recycle(std::exchange(entry.locks_->blocks, nullptr), links.size());
+  recycle(std::exchange(entry.locks_->blocks_, nullptr), links.size());
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
@@ -347,11 +349,11 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_, "a set is taken once");
   const auto links = links_of(entry);
-  if (!links.empty() && entry.locks_->blocks == nullptr) {
-    entry.locks_->blocks = new_blocks(entry, 0);
+  if (!links.empty() && entry.locks_->blocks_ == nullptr) {
+    entry.locks_->blocks_ = new_blocks(entry, 0);
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
-    PV2_ASSERT(entry.locks_->blocks != nullptr,
+    PV2_ASSERT(entry.locks_->blocks_ != nullptr,
                "an entry with locks has a record for each of them");
     const LockLink link(links[i]);
     LockNode& node = link.node();

@@ -72,10 +72,11 @@ bool leaves_step_unfinished(Execution& member) {
 
 void describe_locks(const Execution& member, Lines& lines) {
   if (!member.record.holds_locks) return;
-  for (const LockRequest& lock : member.locks().requests()) {
-    if (lock.mode != LockMode::kExclusive) continue;
+  const EntryLocks& locks = member.locks();
+  for (std::size_t i = 0; i < locks.size(); ++i) {
+    if (locks.mode(i) != LockMode::kExclusive) continue;
     lines.push_back(fmt::format("{} gives up its lock on {}; others may change it as it is",
-                                name_of(member), to_string(lock.key)));
+                                name_of(member), to_string(locks.key(i))));
   }
 }
 

@@ -59,10 +59,10 @@ void encode_nonce(RowWriter& row, const Execution& execution) {
 }
 
 // A message whose tags have one byte each, so its length is known before it is written.
-void encode_lock(RowWriter& row, const LockRequest& request) {
-  const std::string_view name = request.key.name;
-  const auto cls = static_cast<std::uint64_t>(request.key.cls);
-  const auto mode = static_cast<std::uint64_t>(request.mode);
+void encode_lock(RowWriter& row, const ResourceKey& key, LockMode lock_mode) {
+  const std::string_view name = key.name;
+  const auto cls = static_cast<std::uint64_t>(key.cls);
+  const auto mode = static_cast<std::uint64_t>(lock_mode);
   row.put(make_tag(header_field::kLock, WireType::kBytes));
   row.put(3 + varint_size(cls) + varint_size(name.size()) + name.size() + varint_size(mode));
   row.varint(lock_field::kClass, cls);
@@ -225,13 +225,12 @@ Status decode_engine_part(std::string_view bytes, Execution& execution, HeaderFa
 }  // namespace
 
 std::size_t header_bytes_max(const Execution& execution) {
-  const bool has_locks = !execution.locks().empty();
+  const EntryLocks& locks = execution.locks();
   std::size_t bytes = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax +
-                      (has_locks ? execution.locks().primary().name.size() : 0) +
-                      execution.name_of_type().size() + execution.owner.size() +
-                      execution.arguments.size();
-  for (const LockRequest& request : execution.locks().requests()) {
-    bytes += 4 * RowWriter::kFieldMax + request.key.name.size();
+                      locks.primary().name.size() + execution.name_of_type().size() +
+                      execution.owner.size() + execution.arguments.size();
+  for (std::size_t i = 0; i < locks.size(); ++i) {
+    bytes += 4 * RowWriter::kFieldMax + locks.key(i).name.size();
   }
   return bytes;
 }
@@ -240,7 +239,7 @@ void encode_header(const Execution& execution, std::string& out) {
   PV2_ASSERT(execution.id && execution.root != nullptr && execution.root->id,
              "a procedure that has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "a procedure that has a record has a type");
-  const bool has_locks = !execution.locks().empty();
+  const EntryLocks& locks = execution.locks();
   RowWriter row(out, header_bytes_max(execution));
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
@@ -252,15 +251,14 @@ void encode_header(const Execution& execution, std::string& out) {
   if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
   if (execution.reports()) row.varint(header_field::kOnFailure, 1);
   if (execution.undo_order == UndoOrder::kConcurrent) row.varint(header_field::kUndoOrder, 1);
-  if (has_locks) {
-    row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks().scope()));
-    row.varint(header_field::kPrimaryClass,
-               static_cast<std::uint64_t>(execution.locks().primary().cls));
+  if (!locks.empty()) {
+    row.varint(header_field::kLockScope, static_cast<std::uint64_t>(locks.scope()));
+    row.varint(header_field::kPrimaryClass, static_cast<std::uint64_t>(locks.primary().cls));
   }
   row.bytes(header_field::kType, execution.name_of_type());
   if (!execution.owner.empty()) row.bytes(header_field::kOwner, execution.owner);
-  if (has_locks) row.bytes(header_field::kPrimaryName, execution.locks().primary().name);
-  for (const LockRequest& request : execution.locks().requests()) encode_lock(row, request);
+  if (!locks.empty()) row.bytes(header_field::kPrimaryName, locks.primary().name);
+  for (std::size_t i = 0; i < locks.size(); ++i) encode_lock(row, locks.key(i), locks.mode(i));
   row.close_frame(frame);
   char* const arguments = row.open_frame();
   row.put_raw(execution.arguments);

@@ -38,7 +38,14 @@ void count_for_its_parent(Execution& child) {
 void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& loaded)
     PV2_REQUIRES(core.state_mutex) {
   if (is_over(execution)) execution.record.holds_locks = false;
-  if (!execution.record.holds_locks || execution.locks().empty()) return;
+  if (execution.locks().empty()) return;
+  if (!execution.record.holds_locks) {
+    // A step of a descendant may read the locks of this one, while they do not change any more.
+    EntryList parked;
+    parked.push_back(execution, Disposition::kParkUnlock);
+    core.scheduler.settle(std::move(parked));
+    return;
+  }
   const Status status = core.scheduler.restore(execution);
   if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
 }

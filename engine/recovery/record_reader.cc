@@ -117,7 +117,7 @@ Status RecordReader::cannot_read(ProcedureId id, Status why) {
   const LoadedProcedure& loaded = read_.procedures.back();
   record.type = loaded.header.type_name;
   if (loaded.header.root) record.root = loaded.header.root;
-  record.locks = loaded.execution->locks();
+  record.locks = loaded.execution->locks().to_set();
   read_.procedures.pop_back();
   return Status();
 }
@@ -212,7 +212,7 @@ Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) 
   if (loaded.header.user == PartStatus::kDamaged) {
     loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
   }
-  if (execution.locks().requests().size() > SchedulerEntry::kMaxLocks) {
+  if (execution.locks().size() > SchedulerEntry::kMaxLocks) {
     loaded.problem = cut_locks(execution);
   }
   read_.procedures.push_back(std::move(loaded));

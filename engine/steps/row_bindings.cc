@@ -15,10 +15,7 @@ namespace pv2 {
 namespace {
 
 bool asks_exclusively(const Execution& execution, const ResourceKey& key) {
-  const auto& requests = execution.locks().requests();
-  return std::any_of(requests.begin(), requests.end(), [&](const LockRequest& request) {
-    return request.mode == LockMode::kExclusive && request.key == key;
-  });
+  return execution.locks().find(key) == LockMode::kExclusive;
 }
 
 }  // namespace

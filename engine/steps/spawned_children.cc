@@ -29,7 +29,7 @@ void SpawnedChildren::spawn(const ProcedureType& type, std::unique_ptr<Procedure
 
 Status SpawnedChildren::adopt() {
   PV2_ASSERT(!spawned_.empty(), "a step that adopts children has spawned some");
-  const LockSet& locks = frame_.execution.locks();
+  const EntryLocks& locks = frame_.execution.locks();
   // Decided once, for all children and for the record: has_work() may change before the record is
   // made.
   covered_ = locks.empty() || locks.scope() == LockScope::kOperation || frame_.has_work();

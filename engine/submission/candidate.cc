@@ -43,8 +43,8 @@ std::size_t size_of(const Execution& execution) {
   std::size_t bytes = execution.arguments.size() + execution.record.image.size() +
                       execution.owner.size() + execution.name_of_type().size() +
                       execution.locks().primary().name.size();
-  for (const LockRequest& request : execution.locks().requests()) {
-    bytes += request.key.name.size() + 32;  // its class, its mode and their framing
+  for (std::size_t i = 0; i < execution.locks().size(); ++i) {
+    bytes += execution.locks().key(i).name.size() + 32;  // its class, its mode and their framing
   }
   return bytes;
 }

@@ -71,7 +71,7 @@ ProcedureInfo info_of(Execution& execution) {
   info.parked = is_parked(execution) && !execution.is_quarantined();
   info.quarantined = execution.is_quarantined();
   info.holds_locks = execution.record.holds_locks;
-  info.locks = execution.locks();
+  info.locks = execution.locks().to_set();
   if (execution.record.failure) info.error = execution.record.failure->shown();
   if (info.error.ok()) info.error = execution.domain.rare->cause;
   if (execution.record.failure) info.undo_error = execution.record.failure->undo;
@@ -110,10 +110,7 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
     const bool parked = is_parked(execution) && !execution.is_quarantined();
     if (parked != *filter.parked) return false;
   }
-  if (!filter.entity) return true;
-  const auto& requests = execution.locks().requests();
-  return std::any_of(requests.begin(), requests.end(),
-                     [&](const LockRequest& request) { return request.key == *filter.entity; });
+  return !filter.entity || execution.locks().find(*filter.entity);
 }
 
 void add_words(std::string& progress, const std::string& more) {

@@ -235,8 +235,10 @@ void MemberAudit::look_at_forward(const Execution& member) {
       !member.locks().empty() && member.holds_locks()) {
     findings_.add_of(member, "it has succeeded, and holds locks");
   }
-  if (member.phase == Phase::kWaiting && waits_for_nothing(member)) {
-    findings_.add_of(member, "it waits for nothing");
+  if (member.phase != Phase::kWaiting) return;
+  if (waits_for_nothing(member)) findings_.add_of(member, "it waits for nothing");
+  if (!member.locks().is_known()) {
+    findings_.add_of(member, "it waits, and the scheduler does not know its locks");
   }
 }
 

@@ -118,7 +118,7 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
   fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
   fields.add("time of submission", words(execution.submitted));
   fields.add("owner", std::string(execution.owner.view()));
-  fields.add("lock set", words(execution.locks()));
+  fields.add("lock set", words(execution.locks().to_set()));
   fields.add("priority", std::to_string(static_cast<int>(execution.priority)));
   fields.add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
   fields.add("failure is reported", words(execution.reports()));

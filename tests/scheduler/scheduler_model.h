@@ -28,6 +28,7 @@ enum class Where { kUnknown, kOut, kWaiting, kReady };
 
 struct ModelEntry {
   std::unique_ptr<TestEntry> real;
+  LockSet locks;
   ModelEntry* parent = nullptr;
   Where where = Where::kUnknown;
   bool holds = false;
@@ -166,7 +167,7 @@ class SchedulerModel {
     if (passes_waiters(e)) return false;
     return std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
       if (other == &e || other->where != Where::kWaiting) return false;
-      const auto& requests = e.real->locks().requests();
+      const auto& requests = e.locks.requests();
       return std::any_of(requests.begin(), requests.end(), [&](const LockRequest& request) {
         const LockRequest* theirs = find(*other, request.key);
         return theirs != nullptr && exclude(theirs->mode, request.mode);
@@ -247,7 +248,7 @@ class SchedulerModel {
              std::pair(b->where == Where::kWaiting ? b->ticket : 0, b->real->id.value);
     });
     for (ModelEntry* e : order) {
-      for (const LockRequest& request : e->real->locks().requests()) {
+      for (const LockRequest& request : e->locks.requests()) {
         if (e->holds) result[request.key].first.push_back(e->real->id.value);
         if (e->where == Where::kWaiting) result[request.key].second.push_back(e->real->id.value);
       }
@@ -256,10 +257,10 @@ class SchedulerModel {
   }
 
  private:
-  static bool no_locks(const ModelEntry& e) { return e.real->locks().empty(); }
+  static bool no_locks(const ModelEntry& e) { return e.locks.empty(); }
 
   static const LockRequest* find(const ModelEntry& e, const ResourceKey& key) {
-    for (const LockRequest& request : e.real->locks().requests()) {
+    for (const LockRequest& request : e.locks.requests()) {
       if (request.key == key) return &request;
     }
     return nullptr;
@@ -303,7 +304,7 @@ class SchedulerModel {
 
   [[nodiscard]] bool may_take(const ModelEntry& e, std::uint64_t ticket) const {
     const bool passes = passes_waiters(e);
-    for (const LockRequest& request : e.real->locks().requests()) {
+    for (const LockRequest& request : e.locks.requests()) {
       const bool is_covered = covered(e, request.key, request.mode);
       for (const ModelEntry* other : all_) {
         const LockRequest* theirs = find(*other, request.key);
@@ -342,7 +343,7 @@ class SchedulerModel {
     if (e.waits_for != nullptr && stuck.contains(e.waits_for)) return true;
     if (e.where != Where::kWaiting) return has_stuck_child(e, stuck);
     const bool passes = passes_waiters(e);
-    for (const LockRequest& request : e.real->locks().requests()) {
+    for (const LockRequest& request : e.locks.requests()) {
       const bool is_covered = covered(e, request.key, request.mode);
       const auto limit = limits_.find(request.key);
       std::uint32_t places_stuck = 0;
@@ -389,7 +390,7 @@ class SchedulerModel {
     e.holds = may_take(e, ticket);
     e.exempt.clear();
     if (!e.holds) return false;
-    for (const LockRequest& request : e.real->locks().requests()) {
+    for (const LockRequest& request : e.locks.requests()) {
       if (ancestor_holds(e, request.key)) e.exempt.insert(request.key);
     }
     return true;
@@ -452,7 +453,7 @@ class SchedulerModel {
       if (waiter->waits_for == &e) lent = std::max(lent, waiter->rank);
       if (waiter->where != Where::kWaiting) continue;
       const bool behind = e.holds || (e.where == Where::kWaiting && e.ticket < waiter->ticket);
-      for (const LockRequest& request : e.real->locks().requests()) {
+      for (const LockRequest& request : e.locks.requests()) {
         const LockRequest* theirs = find(*waiter, request.key);
         if (!behind || theirs == nullptr) continue;
         if (exclude(theirs->mode, request.mode) || limits_.contains(request.key)) {
@@ -485,7 +486,7 @@ class SchedulerModel {
   [[nodiscard]] int class_of(const ModelEntry& e) const {
     if (kind_ == Kind::kSimple) return 0;
     if (no_locks(e)) return 5;
-    switch (e.real->locks().primary().cls) {
+    switch (e.locks.primary().cls) {
       case ResourceClass::kGlobal:
         return 0;
       case ResourceClass::kMeta:
@@ -509,7 +510,7 @@ class SchedulerModel {
     e.where = Where::kReady;
     e.queued_rank = e.rank;
     e.queued_in_front = front;
-    const ResourceKey entity = kind_ == Kind::kSimple ? ResourceKey() : e.real->locks().primary();
+    const ResourceKey entity = kind_ == Kind::kSimple ? ResourceKey() : e.locks.primary();
     auto& ring = classes_[255 - e.rank / 256].levels[-(e.rank % 256)].ring;
     auto at = std::find_if(ring.begin(), ring.end(),
                            [&](const ModelLane& lane) { return lane.entity == entity; });

@@ -186,8 +186,9 @@ class Story {
     }
     static constexpr Priority kPriorities[] = {Priority::kLow, Priority::kNormal, Priority::kNormal,
                                                Priority::kMeta};
+    entry->locks = random_locks();
     entry->real = std::make_unique<TestEntry>(
-        ++last_id_, random_locks(), entry->parent != nullptr ? entry->parent->real.get() : nullptr,
+        ++last_id_, entry->locks, entry->parent != nullptr ? entry->parent->real.get() : nullptr,
         kPriorities[random_.below(4)]);
     model_.add(*entry);
     entries_.push_back(std::move(entry));
@@ -239,10 +240,11 @@ class Story {
   bool same() {
     real_->check_invariants();
     for (const auto& e : entries_) {
+      if (e->where == Where::kUnknown) continue;
+      if (!(e->real->locks().to_set() == e->locks)) return agree("lock set", false, true);
       if (e->where != Where::kOut) continue;
       const std::string who = " of " + std::to_string(e->real->id.value);
-      if (!agree("holds_locks" + who, e->real->holds_locks(),
-                 e->holds || e->real->locks().empty()) ||
+      if (!agree("holds_locks" + who, e->real->holds_locks(), e->holds || e->locks.empty()) ||
           !agree("granted_by_poll" + who, e->real->granted_by_poll(), e->granted_by_poll) ||
           !agree("contended" + who, real_->contended(*e->real), model_.contended(*e))) {
         return false;

@@ -99,7 +99,7 @@ void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
   Execution execution;
   HeaderFacts facts;
   REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
-  for (std::size_t i = 100'000; execution.locks().requests().size() < count; ++i) {
+  for (std::size_t i = 100'000; execution.locks().size() < count; ++i) {
     execution.edit_locks().key({ResourceClass::kHostFirst, std::to_string(i)},
                                LockMode::kExclusive);
   }

@@ -7,22 +7,21 @@
 
 #pragma once
 
-#include <pv2/base/block_cache.h>
+#include <pv2/base/assert.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
-#include <pv2/base/resource.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+
+#include "pv2/scheduler/entry_locks.h"
 
 namespace pv2 {
 
 class LockTable;
 class LockingScheduler;
 class ReadyLane;
-struct LockBlock;
 
 /// Order among entities of one class; a higher one goes first. The numbers leave room between.
 enum class Priority : std::uint8_t {
@@ -47,36 +46,6 @@ enum class Disposition : std::uint8_t {
   kReturn,
 };
 
-/// The locks of an entry that asks for any, and what the lock table knows of them. Internal.
-class EntryLocks : public Recycled {
- public:
-  EntryLocks() = default;
-  ~EntryLocks() { drop_links(); }
-  EntryLocks(const EntryLocks&) = delete;
-  EntryLocks& operator=(const EntryLocks&) = delete;
-
-  void drop_links() noexcept {
-    if (node_count > kFewNodes) delete[] many_nodes;
-    node_count = 0;
-  }
-  [[nodiscard]] std::span<const std::uintptr_t> links() const noexcept {
-    return {node_count <= kFewNodes ? few_nodes : many_nodes, node_count};
-  }
-
-  LockSet set;
-  // The lock nodes of set.requests(), in that order; beyond three they have a block of their own.
-  // Each is the address of a LockNode, with the lowest bit set if it is asked for exclusively: so
-  // the lock rules touch the nodes, and not the requests with their strings.
-  static constexpr std::size_t kFewNodes = 3;
-  union {
-    std::uintptr_t few_nodes[kFewNodes] = {};
-    std::uintptr_t* many_nodes;
-  };
-  LockBlock* blocks = nullptr;  ///< While holding or waiting: a record per key.
-  std::uint16_t node_count = 0;
-  std::uint16_t primary_node = 0;
-};
-
 /// Identity and links of one schedulable thing. The public part is set before admit() and constant
 /// until it completes, except where said; the private part belongs to the scheduler and its mutex.
 class SchedulerEntry {
@@ -96,20 +65,23 @@ class SchedulerEntry {
   Disposition disposition = Disposition::kBack;
 
   /// At most kMaxLocks; the caller of admit() ensures it.
-  [[nodiscard]] const LockSet& locks() const noexcept {
-    static const LockSet& none = *new LockSet();  // never destroyed: a scheduler may be static, too
-    return locks_ ? locks_->set : none;
+  [[nodiscard]] const EntryLocks& locks() const noexcept {
+    // Never destroyed: a scheduler may be static, too.
+    static const EntryLocks& none = *new EntryLocks();
+    return locks_ ? *locks_ : none;
   }
-  /// To change the set. An entry that asks for no locks does without the memory for them.
+  /// To change the set, before the scheduler knows the entry. An entry that asks for no locks does
+  /// without the memory for them.
   [[nodiscard]] LockSet& edit_locks() {
+    PV2_ASSERT(place_ == Place::kUnknown, "the lock set of a known entry does not change");
     if (!locks_) locks_ = std::make_unique<EntryLocks>();
-    return locks_->set;
+    return locks_->set_;
   }
 
   /// Whether the lock set is held (always true for an empty one). Stable while the entry is neither
   /// queued nor parked as a waiter, that is: after a grant, until the next settle().
   [[nodiscard]] bool holds_locks() const noexcept {
-    return holds_locks_ || !locks_ || locks_->set.empty();
+    return holds_locks_ || !locks_ || locks_->empty();
   }
   /// Whether the poll that returned this entry also granted its locks; false after admit()
   /// and restore(), and after the next settle().
