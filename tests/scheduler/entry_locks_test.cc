@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// EntryLocks: what is read of the locks of an entry, from its creation until it completes.
 
 #include <pv2/scheduler/entry_locks.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
