@@ -130,14 +130,14 @@ Status LockingScheduler::restore(SchedulerEntry& entry) {
   return status;
 }
 
-void LockingScheduler::settle(EntryList&& batch) {
+void LockingScheduler::settle(EntryList&& batch, Caller caller) {
   if (batch.empty()) return;
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
     Section lock(*this);
     while (SchedulerEntry* const entry = batch.pop_front()) apply(*entry, now);
-    sleepers = claim_sleepers();
+    sleepers = claim_sleepers(caller);
   }
   signal(sleepers);
 }
@@ -590,7 +590,7 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
 // Ends a critical section that may have made something runnable. Work of the top classes goes to
 // reserved workers, as far as they sleep; the rest goes to ordinary workers. If an entry in a
 // worker's run became urgent, one reserved worker is to look for it.
-LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
+LockingScheduler::Wakes LockingScheduler::claim_sleepers(Caller caller) {
   const bool looks_into_runs = note_urgency();
   Wakes wakes;
   const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for other workers
@@ -599,7 +599,9 @@ LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
     wakes.top = std::max<std::size_t>(wakes.top, std::min<std::size_t>(1, top_.asleep));
   }
   const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
-  wakes.any = std::min(std::exchange(fresh_, 0) - fresh_for_top, any_.asleep);
+  std::size_t fresh_for_any = std::exchange(fresh_, 0) - fresh_for_top;
+  if (caller == Caller::kPollsNext && fresh_for_any != 0) --fresh_for_any;
+  wakes.any = std::min(fresh_for_any, any_.asleep);
   // A worker has to go on with what this section could not end.
   if (table_->owes() && wakes.any == 0) wakes.any = std::min<std::size_t>(1, any_.asleep);
   top_.asleep -= wakes.top;

@@ -41,7 +41,10 @@ class ChoosingScheduler final : public ProcedureScheduler {
     return inner_->contended(entry);
   }
   Status restore(SchedulerEntry& entry) override { return inner_->restore(entry); }
-  void settle(EntryList&& batch) override { inner_->settle(std::move(batch)); }
+  using ProcedureScheduler::settle;
+  void settle(EntryList&& batch, Caller caller) override {
+    inner_->settle(std::move(batch), caller);
+  }
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override;
   std::size_t poll_top(std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) override {

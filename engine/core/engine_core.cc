@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/effects.h"
+#include "core/next_poll.h"
 #include "core/state_lock.h"
 #include "core/worker_run.h"
 #include "pv2/engine/executor_options.h"
@@ -163,7 +164,10 @@ void EngineCore::queue(Execution& execution, Disposition disposition) {
 }
 
 void EngineCore::flush() {
-  if (!state.to_settle.empty()) scheduler.settle(std::move(state.to_settle));
+  if (state.to_settle.empty()) return;
+  const bool polls_next = NextPoll::takes_one(this);
+  scheduler.settle(std::move(state.to_settle), polls_next ? ProcedureScheduler::Caller::kPollsNext
+                                                          : ProcedureScheduler::Caller::kAnybody);
 }
 
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {

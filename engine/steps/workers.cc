@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/effects.h"
+#include "core/next_poll.h"
 #include "core/state_lock.h"
 #include "core/worker_run.h"
 #include "records/procedure_rows.h"
@@ -151,6 +152,7 @@ void Workers::work(std::size_t index, Work work) {
 
 bool Workers::writes_queued(Worker& worker) {
   if (!std::exchange(worker.has_queued, false)) return false;
+  const NextPoll polls_next(&core_, polls_soon(worker));
   const Written written = core_.store.write_queued();
   worker.has_queued = written == Written::kSome;
   return written != Written::kNothing;
@@ -377,6 +379,7 @@ bool Workers::go_on(Taken& taken, Worker& worker) {
   const bool publishes = !others.empty() || !finished.without_record.empty() ||
                          core_.tree_work_waits.load(std::memory_order_relaxed);
   if (goes_on) begin_round(taken, worker, publishes);
+  const NextPoll polls_next(&core_, !goes_on && polls_soon(worker));
   publisher_.publish(std::move(others));
   publisher_.publish(std::move(finished.without_record));
   return goes_on;

@@ -125,6 +125,11 @@ class Workers {
   /// Writes what the worker has queued. False: it has queued nothing, or the store sees to it.
   bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
+  /// Whether the worker polls for any work as soon as its run is over. The host's thread may have
+  /// done enough.
+  static bool polls_soon(const Worker& worker) {
+    return worker.has_thread && worker.work == Work::kAny;
+  }
   /// Helps other workers, or waits for work; false when there was none.
   bool idle(Worker& worker, Polled& polled);
   bool help_out(Worker& worker);

@@ -300,6 +300,49 @@ TEMPLATE_TEST_CASE(
   }
 }
 
+TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the rest wakes others", "",
+                   Simple, Master) {
+  SystemClock clock;
+  typename TestType::Type scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  const auto batch_of = [&](std::uint64_t size) {
+    EntryList batch;
+    for (std::uint64_t i = 0; i < size; ++i) {
+      entries.push_back(std::make_unique<TestEntry>(entries.size() + 1));
+      batch.push_back(*entries.back(), Disposition::kBack);
+    }
+    return batch;
+  };
+  std::atomic<int> finished{0};
+  {
+    Workers workers(scheduler, 2, 1, [&](SchedulerEntry&) {
+      ++finished;
+      finished.notify_all();
+      return Disposition::kComplete;
+    });
+    wait_until_sleeping(scheduler, 2);
+
+    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kPollsNext);
+    CHECK(scheduler.counts().wakes == 0);
+    CHECK(scheduler.counts().runnable == 1);
+    SchedulerEntry* const mine = poll(scheduler);
+    REQUIRE(mine == entries.front().get());
+    complete(scheduler, *mine);
+    CHECK(scheduler.counts().wakes == 0);
+
+    // A batch that makes nothing runnable takes nothing away from the next one.
+    scheduler.settle(EntryList(), ProcedureScheduler::Caller::kPollsNext);
+    scheduler.settle(batch_of(2), ProcedureScheduler::Caller::kPollsNext);
+    CHECK(scheduler.counts().wakes == 1);
+    wait_until(finished, 2);  // the worker that was woken takes what this thread does not take
+    wait_until_sleeping(scheduler, 2);
+
+    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kAnybody);
+    wait_until(finished, 3);
+    CHECK(scheduler.counts().wakes == 2);
+  }
+}
+
 TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row115]", Simple,
                    Master) {
   SystemClock clock;

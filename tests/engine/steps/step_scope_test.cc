@@ -3,7 +3,11 @@
 // Locks that are held per step: how many records they cost when no other procedure wants them, and
 // which procedure comes next when one does. The rules are in docs/scheduling.md.
 
+#include <string>
+#include <vector>
+
 #include "support/engine_world.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing::step_scope_test {
 namespace {
@@ -132,6 +136,7 @@ TEST_CASE("children do not hold the locks that their parent gives back while it 
   engine.run();
   if (crash) engine.crash_and_open();
   engine.run();
+  CHECK(StateAudit::of(engine.executor()) == std::vector<std::string>());
   CHECK(engine.world.journal.count("do c.1") == 1);
   for (const LockInfo& lock : engine.executor().inspect().locks()) CHECK(lock.holders.size() == 1);
   let_children_go(engine, root);

@@ -56,7 +56,8 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override
       PV2_EXCLUDES(queues_mutex_);
   Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
-  void settle(EntryList&& batch) override PV2_EXCLUDES(queues_mutex_);
+  using ProcedureScheduler::settle;
+  void settle(EntryList&& batch, Caller caller) override PV2_EXCLUDES(queues_mutex_);
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
@@ -144,7 +145,7 @@ class LockingScheduler : public ProcedureScheduler {
   std::size_t take(Work work, std::span<SchedulerEntry*> run) PV2_REQUIRES(queues_mutex_);
   template <class Prepare, class Part>
   void in_sections(Prepare prepare, Part part) const PV2_EXCLUDES(queues_mutex_);
-  [[nodiscard]] Wakes claim_sleepers() PV2_REQUIRES(queues_mutex_);
+  [[nodiscard]] Wakes claim_sleepers(Caller caller = Caller::kAnybody) PV2_REQUIRES(queues_mutex_);
   void signal(const Wakes& wakes);
   void serve_rest() PV2_REQUIRES(queues_mutex_);
 

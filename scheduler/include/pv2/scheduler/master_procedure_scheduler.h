@@ -37,7 +37,7 @@ struct MasterSchedulerOptions {
 };
 
 /// Thread-safe.
-class MasterProcedureScheduler final : public LockingScheduler {
+class MasterProcedureScheduler : public LockingScheduler {
  public:
   explicit MasterProcedureScheduler(const Clock& clock, MasterSchedulerOptions options = {});
 };

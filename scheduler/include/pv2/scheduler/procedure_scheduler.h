@@ -69,9 +69,16 @@ class ProcedureScheduler {
   /// is taken.
   virtual Status restore(SchedulerEntry& entry) = 0;
 
+  /// Who calls settle().
+  enum class Caller : std::uint8_t {
+    kAnybody,
+    kPollsNext,  ///< A worker that calls poll() next, before it does anything that may take long.
+  };
   /// Does with each entry of the batch, in order, what its disposition says, in one critical
-  /// section. Wakes as many sleeping workers as there is new work for, and no busy one.
-  virtual void settle(EntryList&& batch) = 0;
+  /// section. Wakes as many sleeping workers as there is new work for, and no busy one; one less if
+  /// the caller polls next.
+  virtual void settle(EntryList&& batch, Caller caller) = 0;
+  void settle(EntryList&& batch) { settle(std::move(batch), Caller::kAnybody); }
 
   /// Fills `run` with entries that can run, all of one class, each holding its lock set, and
   /// returns how many: no more than a fair share if other workers wait in poll(). If no entry can
