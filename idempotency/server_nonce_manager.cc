@@ -73,7 +73,7 @@ Status not_known_how_it_ended(const Nonce& nonce) {
                     "has found out what became of it");
 }
 
-Status stopping() {
+Status manager_stops() {
   return Status(StatusCode::kStopping,
                 "the nonce manager stops; ask again later, with the same nonce");
 }
@@ -192,7 +192,7 @@ std::optional<Result<NonceAnswer>> ServerNonceManager::Impl::decide(ServerNonceM
                                                                     const NonceRequest& request,
                                                                     NonceEntry::Waiter* waiter) {
   if (!request.nonce) {
-    if (stopping_.load()) return stopping();
+    if (stopping_.load()) return manager_stops();
     return NonceAnswer{};
   }
   if (!options_.enabled) {
@@ -203,7 +203,7 @@ std::optional<Result<NonceAnswer>> ServerNonceManager::Impl::decide(ServerNonceM
   }
   Shard& shard = shard_of(request.nonce);
   MutexLock lock(shard.mutex);
-  if (stopping_.load()) return stopping();
+  if (stopping_.load()) return manager_stops();
   const auto [at, is_new] = shard.entries.try_emplace(request.nonce);
   NonceEntry& entry = at->second;
   if (is_new) {
@@ -438,7 +438,7 @@ void ServerNonceManager::Impl::stop() {
         }
       }
     }
-    for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, stopping());
+    for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, manager_stops());
   }
 }
 

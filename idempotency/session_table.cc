@@ -69,7 +69,7 @@ Status being_given_up(SessionId id) {
   return Status(StatusCode::kUnavailable,
                 name_of(id) + " is just being given up; nothing was run. Try again");
 }
-SessionAnswer stopping() {
+SessionAnswer server_stops() {
   return refused(Refusal::kOther, StatusCode::kStopping,
                  "the server stops; send the same request again later");
 }
@@ -117,7 +117,7 @@ void SessionTable::hear(Live& session, std::uint64_t first_unacked) {
 
 std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request, Waiter* waiter) {
   MutexLock lock(mutex_);
-  if (stopping_) return stopping();
+  if (stopping_) return server_stops();
   Live* const session = find(request.session, request.owner);
   if (session == nullptr) return expired(request.session);
   if (session->state == Live::State::kEnding) {
@@ -192,7 +192,7 @@ bool SessionTable::cancel(SessionId id, std::uint64_t number, std::uint64_t tick
 
 Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64_t first_unacked) {
   MutexLock lock(mutex_);
-  if (stopping_) return stopping().status;
+  if (stopping_) return server_stops().status;
   Live* const session = find(id, owner);
   if (session == nullptr) return expired(id).status;
   if (session->state == Live::State::kEnding) return being_given_up(id);
@@ -363,7 +363,7 @@ void SessionTable::open(Asker asker, std::uint32_t window, Opened answer) {
 
 // The answer to an opening that needs no new session.
 std::optional<Result<Session>> SessionTable::answer_opening(const Opening& opening) {
-  if (stopping_) return stopping().status;
+  if (stopping_) return server_stops().status;
   if (opening.asker.token.empty()) {
     return Status(StatusCode::kInvalidArgument,
                   "a session is opened with a token that the client has chosen");
@@ -509,7 +509,7 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
     MutexLock lock(mutex_);
     Live* const session = find(id, owner);
     if (stopping_) {
-      refusal = stopping().status;
+      refusal = server_stops().status;
     } else if (session == nullptr) {
       refusal = expired(id).status;
     } else if (session->state == Live::State::kEnding) {
@@ -608,9 +608,9 @@ void SessionTable::stop() {
       }
     }
   }
-  for (const Waiter& waiter : waiters) give(waiter.answer, stopping());
+  for (const Waiter& waiter : waiters) give(waiter.answer, server_stops());
   for (const Opening& opening : openings) {
-    give(opening.answer, Result<Session>(stopping().status));
+    give(opening.answer, Result<Session>(server_stops().status));
   }
 }
 

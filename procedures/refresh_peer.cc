@@ -14,7 +14,7 @@ namespace {
 
 // The pause before a server that refused, or failed, is asked again. One second: what stops it
 // (starting, overloaded) changes no faster.
-constexpr Duration kPause = std::chrono::seconds(1);
+constexpr Duration kFailurePause = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -52,7 +52,7 @@ RefreshPeer::Flow RefreshPeer::execute_from_state(RefreshPeerStep /*step*/, Step
 
 RefreshPeer::Flow RefreshPeer::ask_anew(StepContext& ctx) {
   // Another visit of the step has another effect key, which the server has not refused.
-  if (!ctx.timed_out()) return wait_for(kPause);
+  if (!ctx.timed_out()) return wait_for(kFailurePause);
   return next(RefreshPeerStep::kRefresh);
 }
 

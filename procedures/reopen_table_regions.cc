@@ -19,7 +19,7 @@ namespace {
 
 // The pause when no region of a batch was reopened although every child has succeeded: whatever
 // moves the regions needs some time. One second, as after a round of refusals.
-constexpr Duration kPause = std::chrono::seconds(1);
+constexpr Duration kNoProgressPause = std::chrono::seconds(1);
 
 /// Whether the region uses the new descriptor, or will when it is opened. Corrects what is known of
 /// a region that was being opened when it was looked at first.
@@ -94,7 +94,7 @@ ReopenTableRegions::Flow ReopenTableRegions::confirm(StepContext& ctx) {
   const std::ptrdiff_t reopened = end - kept;
   left_.erase(kept, end);
   if (left_.empty()) return done(to_string(table_));
-  if (reopened == 0 && !ctx.timed_out()) return wait_for(kPause);
+  if (reopened == 0 && !ctx.timed_out()) return wait_for(kNoProgressPause);
   if (reopened == asked) batch_ = std::min(batch_ * 2, kBatchMax);
   return next(ReopenTableRegionsStep::kReopen);
 }

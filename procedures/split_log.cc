@@ -9,16 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "failure_pauses.h"
 #include "pv2/procedures/split_log_remote.h"
 
 namespace pv2 {
-namespace {
-
-// A failure is shown as a failed attempt, with the engine's growing pause, this many times at most
-// before the next try: about a minute in all, when the pauses double from a second.
-constexpr std::uint32_t kPausesMax = 6;
-
-}  // namespace
 
 SplitLog::SplitLog(ClusterPorts& ports, ServerName dead, LogKind kind, std::string log)
     : ports_(&ports), dead_(std::move(dead)), kind_(kind), log_(std::move(log)) {}

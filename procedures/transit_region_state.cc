@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "failure_pauses.h"
 #include "pv2/procedures/close_region.h"
 #include "pv2/procedures/open_region.h"
 #include "stable_hash.h"
@@ -20,9 +21,6 @@ namespace {
 // cluster. What passes by itself (a server that starts, a full disk that is cleared) has passed
 // then, or somebody has to see it.
 constexpr std::uint32_t kFailedOpeningsMax = 10;
-// A failure is shown as a failed attempt, with the engine's growing pause, this many times at most
-// before the next try. Six: with pauses that double from a second, about a minute in all.
-constexpr std::uint32_t kPausesMax = 6;
 
 bool contains(const std::vector<ServerName>& servers, const ServerName& server) {
   return std::ranges::find(servers, server) != servers.end();

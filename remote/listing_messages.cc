@@ -41,7 +41,7 @@ bool is_known(const Explanation::Procedure& procedure) {
   return is_known(procedure.state);
 }
 
-Status unknown(std::string_view what) {
+Status unknown_answer(std::string_view what) {
   return Status(StatusCode::kNotSupported,
                 fmt::format("the server says of {} what this program does not know; the server may "
                             "be newer",
@@ -76,19 +76,19 @@ LockSet LocksMessage::set() const {
 }
 
 Status check(const ResultMessage& result) {
-  return is_finished(result.value.state) ? Status() : unknown("the end of a procedure");
+  return is_finished(result.value.state) ? Status() : unknown_answer("the end of a procedure");
 }
 
 Status check(const PageMessage& page) {
   for (const InfoMessage& info : page.procedures) {
-    if (!is_known(info.value)) return unknown("a procedure");
+    if (!is_known(info.value)) return unknown_answer("a procedure");
   }
   return Status();
 }
 
 Status check(const ExplanationMessage& explanation) {
   for (const Explanation::Procedure& procedure : explanation.value.procedures) {
-    if (!is_known(procedure)) return unknown("a procedure that waits");
+    if (!is_known(procedure)) return unknown_answer("a procedure that waits");
   }
   return Status();
 }

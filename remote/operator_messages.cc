@@ -9,7 +9,7 @@
 namespace pv2::remote {
 namespace {
 
-Status unknown(std::string_view what) {
+Status unknown_value(std::string_view what) {
   return {StatusCode::kNotSupported,
           "the message has " + std::string(what) +
               " that this program does not know; the other end may be newer"};
@@ -41,27 +41,29 @@ std::vector<RemoteLock::Party> to_remote(std::vector<LockInfo::Party> parties, S
 
 Status check(const HistoryListMessage& history) {
   for (const HistoryMessage& entry : history.entries) {
-    if (!pv2::is_known(entry.value.outcome)) return unknown("an outcome");
+    if (!pv2::is_known(entry.value.outcome)) return unknown_value("an outcome");
   }
   return {};
 }
 
 Status check(const LockListMessage& locks) {
   for (const HeldLockMessage& lock : locks.locks) {
-    if (!is_known(lock.value.holders) || !is_known(lock.value.waiters)) return unknown("a mode");
+    if (!is_known(lock.value.holders) || !is_known(lock.value.waiters)) {
+      return unknown_value("a mode");
+    }
   }
   return {};
 }
 
 Status check(const OrderMessage& order) {
-  return is_known(order.verb) ? Status() : unknown("an order");
+  return is_known(order.verb) ? Status() : unknown_value("an order");
 }
 
 Status check(const PreviewMessage& /*preview*/) { return {}; }
 
 Status check(const AuditMessage& audit) {
   for (const AuditEntryMessage& entry : audit.entries) {
-    if (!is_known(entry.value.verb)) return unknown("an order");
+    if (!is_known(entry.value.verb)) return unknown_value("an order");
   }
   return {};
 }

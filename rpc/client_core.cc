@@ -12,10 +12,11 @@
 #include <random>
 #include <utility>
 
+#include "common_limits.h"
+
 namespace pv2 {
 namespace {
 
-constexpr std::size_t kMethodBytesMax = 256;
 // Memory for a crowd of new calls is given back; that for usual ones is used again.
 constexpr std::size_t kSpareCallsMax = 1024;
 // What a frame has besides method and body.

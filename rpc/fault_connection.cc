@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kMethodsMax = 1024;  // the number that FaultPlan promises
 // A longer name is not remembered: 1024 of them are 256 KiB.
-constexpr std::size_t kMethodBytesMax = 256;
+constexpr std::size_t kKeptNameBytesMax = 256;
 
 constexpr Direction opposite(Direction direction) noexcept {
   return direction == Direction::kToServer ? Direction::kToClient : Direction::kToServer;
@@ -189,7 +189,7 @@ void FaultConnection::read_frames(Direction direction, std::string_view bytes) {
 /// Of a call the name, and of what is said about it later too.
 std::string FaultConnection::method_of(const RpcFrame& frame) {
   if (frame.kind == FrameKind::kCall) {
-    if (frame.method.size() <= kMethodBytesMax) methods_[frame.id] = frame.method;
+    if (frame.method.size() <= kKeptNameBytesMax) methods_[frame.id] = frame.method;
     if (methods_.size() > kMethodsMax) methods_.erase(methods_.begin());
     return std::string(frame.method);
   }

@@ -10,7 +10,7 @@
 namespace pv2 {
 namespace {
 
-bool is_time(Duration time) { return time >= Duration::zero() && time <= Fate::kTimeMax; }
+bool is_delay(Duration time) { return time >= Duration::zero() && time <= Fate::kTimeMax; }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Status check(const Fate& fate) {
     return {StatusCode::kInvalidArgument,
             "fate of a frame: " + std::to_string(fate.copies) + " copies are too many"};
   }
-  if (!is_time(fate.delay) || !is_time(fate.hold_back)) {
+  if (!is_delay(fate.delay) || !is_delay(fate.hold_back)) {
     return {StatusCode::kInvalidArgument, "fate of a frame: a time is not from 0 to 1 hour"};
   }
   return {};

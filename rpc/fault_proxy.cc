@@ -18,28 +18,30 @@ constexpr std::uint64_t kBytesPerSecondMax = 1'000'000'000'000;
 constexpr std::size_t kBytesMax = std::size_t{1} << 30U;
 constexpr std::size_t kConnectionsMax = 100'000;
 
-Status invalid(const std::string& what) {
+Status invalid_proxy(const std::string& what) {
   return {StatusCode::kInvalidArgument, "fault proxy: " + what};
 }
 
 bool is_within(std::size_t value, std::size_t most) { return value >= 1 && value <= most; }
-bool is_time(Duration time) { return time > Duration::zero() && time <= Fate::kTimeMax; }
+bool is_time_limit(Duration time) { return time > Duration::zero() && time <= Fate::kTimeMax; }
 
 Status check(const FaultProxyOptions& options) {
-  if (options.transport == nullptr) return invalid("it needs a transport");
-  if (options.target.empty()) return invalid("the target's address is empty");
-  if (options.bytes_per_second > kBytesPerSecondMax) return invalid("bytes_per_second above 1e12");
+  if (options.transport == nullptr) return invalid_proxy("it needs a transport");
+  if (options.target.empty()) return invalid_proxy("the target's address is empty");
+  if (options.bytes_per_second > kBytesPerSecondMax) {
+    return invalid_proxy("bytes_per_second above 1e12");
+  }
   if (!is_within(options.frame_bytes_max, kBytesMax)) {
-    return invalid("frame_bytes_max is not from 1 to 1 GiB");
+    return invalid_proxy("frame_bytes_max is not from 1 to 1 GiB");
   }
   if (!is_within(options.kept_bytes_max, kBytesMax)) {
-    return invalid("kept_bytes_max is not from 1 to 1 GiB");
+    return invalid_proxy("kept_bytes_max is not from 1 to 1 GiB");
   }
   if (!is_within(options.connections_max, kConnectionsMax)) {
-    return invalid("connections_max is not from 1 to 100000");
+    return invalid_proxy("connections_max is not from 1 to 100000");
   }
-  if (!is_time(options.connect_timeout) || !is_time(options.linger)) {
-    return invalid("a time is not from 1 us to 1 hour");
+  if (!is_time_limit(options.connect_timeout) || !is_time_limit(options.linger)) {
+    return invalid_proxy("a time is not from 1 us to 1 hour");
   }
   return {};
 }
@@ -152,7 +154,7 @@ void FaultProxy::set_new_connections(NewConnections are) {
 }
 
 Status FaultProxy::set_target(std::string target) {
-  if (target.empty()) return invalid("the target's address is empty");
+  if (target.empty()) return invalid_proxy("the target's address is empty");
   run_on_loop(transport_, [&] { state_->set_target(std::move(target)); });
   return {};
 }
@@ -162,7 +164,7 @@ void FaultProxy::half_open_all() {
 }
 
 Status FaultProxy::set_bytes_per_second(std::uint64_t rate) {
-  if (rate > kBytesPerSecondMax) return invalid("bytes_per_second above 1e12");
+  if (rate > kBytesPerSecondMax) return invalid_proxy("bytes_per_second above 1e12");
   run_on_loop(transport_, [this, rate] { state_->set_bytes_per_second(rate); });
   return {};
 }

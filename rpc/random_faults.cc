@@ -23,7 +23,7 @@ bool are_rates(const FaultRates& rates) {
          is_rate(rates.reorder) && is_rate(rates.cut) && is_rate(rates.half_open);
 }
 
-bool is_time(Duration time) { return time >= kUnit && time <= Fate::kTimeMax; }
+bool is_longest_delay(Duration time) { return time >= kUnit && time <= Fate::kTimeMax; }
 
 bool is_upkeep(FrameKind kind) {
   switch (kind) {
@@ -70,7 +70,7 @@ Result<std::unique_ptr<RandomFaults>> RandomFaults::create(RandomFaultsOptions o
   if (!are_rates(options.to_server) || !are_rates(options.to_client)) {
     return Status(StatusCode::kInvalidArgument, "random faults: a rate is not from 0 to 1");
   }
-  if (!is_time(options.delay_max) || !is_time(options.hold_back_max)) {
+  if (!is_longest_delay(options.delay_max) || !is_longest_delay(options.hold_back_max)) {
     return Status(StatusCode::kInvalidArgument, "random faults: a time is not from 1 us to 1 hour");
   }
   if (options.behind_max == 0) {

@@ -10,20 +10,17 @@
 #include <utility>
 
 #include "client_core.h"
+#include "common_limits.h"
 
 namespace pv2 {
 namespace {
 
-constexpr std::size_t kTokenBytesMax = 1024;
-
-Status invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
-
 Status check(const RpcClientOptions& options) {
-  if (options.transport == nullptr) return invalid("RpcClientOptions::transport is not set");
-  if (options.addresses.empty()) return invalid("RpcClientOptions::addresses is empty");
-  if (options.calls_max == 0) return invalid("RpcClientOptions::calls_max is 0");
+  if (options.transport == nullptr) return invalid_option("RpcClientOptions::transport is not set");
+  if (options.addresses.empty()) return invalid_option("RpcClientOptions::addresses is empty");
+  if (options.calls_max == 0) return invalid_option("RpcClientOptions::calls_max is 0");
   if (options.frame_bytes_max < 4096) {
-    return invalid(
+    return invalid_option(
         fmt::format("RpcClientOptions::frame_bytes_max is {}; it has to be at least 4096",
                     options.frame_bytes_max));
   }
@@ -32,20 +29,20 @@ Status check(const RpcClientOptions& options) {
         std::pair("attempt_timeout", options.attempt_timeout),
         std::pair("pause_min", options.pause_min), std::pair("ping_after", options.ping_after)}) {
     if (time <= Duration::zero()) {
-      return invalid(fmt::format("RpcClientOptions::{} has to be positive", name));
+      return invalid_option(fmt::format("RpcClientOptions::{} has to be positive", name));
     }
   }
   if (options.ping_after > std::chrono::hours(24)) {
-    return invalid("RpcClientOptions::ping_after is more than a day");
+    return invalid_option("RpcClientOptions::ping_after is more than a day");
   }
   if (options.token.size() > kTokenBytesMax) {
-    return invalid(
+    return invalid_option(
         fmt::format("RpcClientOptions::token has {} bytes, and servers know tokens of {} "
                     "at most",
                     options.token.size(), kTokenBytesMax));
   }
   if (options.pause_max < options.pause_min) {
-    return invalid("RpcClientOptions::pause_max is less than pause_min");
+    return invalid_option("RpcClientOptions::pause_max is less than pause_min");
   }
   return {};
 }

@@ -9,28 +9,28 @@
 
 #include <utility>
 
+#include "common_limits.h"
 #include "id_window.h"
 #include "server_core.h"
 
 namespace pv2 {
 namespace {
 
-constexpr std::size_t kMethodBytesMax = 256;
 constexpr std::size_t kTokenBytesMin = 16;
-constexpr std::size_t kTokenBytesMax = 1024;
-constexpr std::size_t kFrameBytesMin = 4096;
-constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
-constexpr std::size_t kCallsMax = IdWindow::kWindow / 2;
-
-Status invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+constexpr std::size_t kFrameLimitMin = 4096;
+constexpr std::size_t kFrameLimitMax = std::size_t{1} << 30;
+constexpr std::size_t kCallsLimitMax = IdWindow::kWindow / 2;
 
 Status check(const RpcMethods& methods) {
   for (const auto& [name, handler] : methods) {
     if (name.empty() || name.size() > kMethodBytesMax) {
-      return invalid(fmt::format("RpcServerOptions::methods: '{}' has {} bytes; a name has 1 to {}",
-                                 name.substr(0, kMethodBytesMax), name.size(), kMethodBytesMax));
+      return invalid_option(
+          fmt::format("RpcServerOptions::methods: '{}' has {} bytes; a name has 1 to {}",
+                      name.substr(0, kMethodBytesMax), name.size(), kMethodBytesMax));
     }
-    if (!handler) return invalid(fmt::format("RpcServerOptions::methods: {} has no handler", name));
+    if (!handler) {
+      return invalid_option(fmt::format("RpcServerOptions::methods: {} has no handler", name));
+    }
   }
   return {};
 }
@@ -38,7 +38,7 @@ Status check(const RpcMethods& methods) {
 Status check(const std::vector<BearerToken>& tokens) {
   for (const BearerToken& token : tokens) {
     if (token.token.size() < kTokenBytesMin || token.token.size() > kTokenBytesMax) {
-      return invalid(
+      return invalid_option(
           fmt::format("RpcServerOptions::tokens: the token of '{}' has {} bytes; it has "
                       "to have {} to {}",
                       token.owner, token.token.size(), kTokenBytesMin, kTokenBytesMax));
@@ -51,25 +51,27 @@ Status check(const RpcLimits& limits) {
   const auto within = [](std::string_view name, std::size_t value, std::size_t least,
                          std::size_t most) -> Status {
     if (value >= least && value <= most) return {};
-    return invalid(
+    return invalid_option(
         fmt::format("RpcLimits::{} is {}; it has to be {} to {}", name, value, least, most));
   };
   for (const Status& status :
        {within("connections_max", limits.connections_max, 1, 1'000'000),
-        within("frame_bytes_max", limits.frame_bytes_max, kFrameBytesMin, kFrameBytesMax),
-        within("calls_max", limits.calls_max, 1, kCallsMax),
-        within("memory_max", limits.memory_max, kFrameBytesMin, SIZE_MAX)}) {
+        within("frame_bytes_max", limits.frame_bytes_max, kFrameLimitMin, kFrameLimitMax),
+        within("calls_max", limits.calls_max, 1, kCallsLimitMax),
+        within("memory_max", limits.memory_max, kFrameLimitMin, SIZE_MAX)}) {
     if (!status.ok()) return status;
   }
   for (const Duration time :
        {limits.hello_timeout, limits.frame_timeout, limits.stalled_timeout, limits.idle_timeout}) {
-    if (time <= Duration::zero()) return invalid("RpcLimits: each timeout has to be positive");
+    if (time <= Duration::zero()) {
+      return invalid_option("RpcLimits: each timeout has to be positive");
+    }
   }
   return {};
 }
 
 Status check(const RpcServerOptions& options) {
-  if (options.transport == nullptr) return invalid("RpcServerOptions::transport is not set");
+  if (options.transport == nullptr) return invalid_option("RpcServerOptions::transport is not set");
   if (Status status = check(options.methods); !status.ok()) return status;
   if (Status status = check(options.tokens); !status.ok()) return status;
   return check(options.limits);

@@ -23,8 +23,8 @@ namespace pv2 {
 namespace {
 
 // A request that waits for room in the window may exceed its time limit by this much.
-constexpr Duration kLookPeriod = std::chrono::milliseconds(100);
-constexpr std::size_t kTokenBytesMax = 1024;
+constexpr Duration kRoomLookPeriod = std::chrono::milliseconds(100);
+constexpr std::size_t kSessionTokenBytesMax = 1024;
 
 std::string random_token() {
   const Nonce nonce = NonceSource().next();
@@ -331,7 +331,7 @@ void RpcSession::Core::look_later() {
       return;
     }
     looks_ = waiting_.empty() ? Looks::kSeldom : Looks::kOften;
-    if (looks_ == Looks::kOften) period = std::min(period, kLookPeriod);
+    if (looks_ == Looks::kOften) period = std::min(period, kRoomLookPeriod);
   }
   Transport& transport = client_.transport();
   transport.cancel(timer_);
@@ -376,10 +376,10 @@ RpcSession::RpcSession(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 
 Result<std::unique_ptr<RpcSession>> RpcSession::open(RpcClient& client, RpcSessionOptions options) {
   if (options.token.empty()) options.token = random_token();
-  if (options.token.size() > kTokenBytesMax) {
+  if (options.token.size() > kSessionTokenBytesMax) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("RpcSessionOptions::token has {} bytes, and {} are allowed",
-                              options.token.size(), kTokenBytesMax));
+                              options.token.size(), kSessionTokenBytesMax));
   }
   if (options.waiting_max == 0) {
     return Status(StatusCode::kInvalidArgument,

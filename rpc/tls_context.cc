@@ -23,7 +23,7 @@
 namespace pv2 {
 namespace {
 
-Status invalid(std::string message) {
+Status invalid_tls(std::string message) {
   return Status(StatusCode::kInvalidArgument, "TLS: " + std::move(message));
 }
 
@@ -31,8 +31,8 @@ Status invalid(std::string message) {
 Status unreadable(const std::string& file, std::string_view what) {
   std::FILE* const opened = std::fopen(file.c_str(), "r");
   if (opened == nullptr) {
-    return invalid(fmt::format("{} cannot be read from '{}': {}", what, file,
-                               std::generic_category().message(errno)));
+    return invalid_tls(fmt::format("{} cannot be read from '{}': {}", what, file,
+                                   std::generic_category().message(errno)));
   }
   std::fclose(opened);
   return Status();
@@ -51,7 +51,8 @@ class OpenSslContext final : public TlsContext {
 
   Status load() {
     if (options_.certificate_file.empty() != options_.private_key_file.empty()) {
-      return invalid("certificate_file and private_key_file belong together, and one is not set");
+      return invalid_tls(
+          "certificate_file and private_key_file belong together, and one is not set");
     }
     Status loaded = use(options_.certificate_file, "a certificate", [this](error_code& error) {
       context_.use_certificate_chain_file(options_.certificate_file, error);
@@ -71,11 +72,12 @@ class OpenSslContext final : public TlsContext {
 
   Status can_listen() const override {
     if (!options_.certificate_file.empty()) return Status();
-    return invalid("to listen, TlsOptions needs certificate_file and private_key_file");
+    return invalid_tls("to listen, TlsOptions needs certificate_file and private_key_file");
   }
   Status can_connect() const override {
     if (!options_.authority_file.empty()) return Status();
-    return invalid("to connect, TlsOptions needs authority_file: whose signature proves a server");
+    return invalid_tls(
+        "to connect, TlsOptions needs authority_file: whose signature proves a server");
   }
   std::string server_name(const std::string& host) const override {
     return options_.server_name.empty() ? host : options_.server_name;
@@ -93,7 +95,7 @@ class OpenSslContext final : public TlsContext {
     error_code error;
     load(error);
     if (!error) return Status();
-    return invalid(fmt::format("'{}' cannot be used as {}: {}", file, what, error.message()));
+    return invalid_tls(fmt::format("'{}' cannot be used as {}: {}", file, what, error.message()));
   }
 
   const TlsOptions options_;
@@ -108,7 +110,7 @@ Result<std::unique_ptr<TlsContext>> make_tls_context(const TlsOptions& options) 
     if (const Status loaded = context->load(); !loaded.ok()) return loaded;
     return std::unique_ptr<TlsContext>(std::move(context));
   } catch (const boost::system::system_error& failure) {
-    return invalid(fmt::format("OpenSSL cannot be used: {}", failure.what()));
+    return invalid_tls(fmt::format("OpenSSL cannot be used: {}", failure.what()));
   }
 }
 

@@ -38,9 +38,9 @@ bool some_shorter_length_fits(std::uint32_t checksum, std::string_view type_and_
   return false;
 }
 
-class Reader {
+class LogFileReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit LogFileReader(std::string_view bytes) : bytes_(bytes) {}
 
   LogFileContents read() {
     while (at_ < bytes_.size() && step()) {
@@ -120,6 +120,6 @@ class Reader {
 
 }  // namespace
 
-LogFileContents read_log_file(std::string_view bytes) { return Reader(bytes).read(); }
+LogFileContents read_log_file(std::string_view bytes) { return LogFileReader(bytes).read(); }
 
 }  // namespace pv2

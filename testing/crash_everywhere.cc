@@ -26,10 +26,10 @@ namespace pv2::testing {
 namespace {
 
 // No test waits for longer than this many idle turns.
-constexpr int kIdleTurnsMax = 2000;
-constexpr std::chrono::seconds kIdleTurn{30};
+constexpr int kLifeIdleTurnsMax = 2000;
+constexpr std::chrono::seconds kLifeIdleTurn{30};
 // No test takes more steps in one life.
-constexpr std::size_t kStepsMax = 20'000;
+constexpr std::size_t kLifeStepsMax = 20'000;
 
 // When a life ends.
 struct CrashPoint {
@@ -40,7 +40,7 @@ struct CrashPoint {
 // What each commit of an undisturbed play was, by number.
 using Narration = std::map<std::size_t, std::string>;
 
-std::string in_words(const CrashPoint& point, const Narration& narration) {
+std::string point_in_words(const CrashPoint& point, const Narration& narration) {
   std::string what;
   if (const auto at = narration.find(point.number); at != narration.end()) {
     what = fmt::format(" ({})", at->second);
@@ -173,7 +173,7 @@ class Play {
   bool go_on(bool compare_each_turn) {
     story_->begin_life(*executor_);
     std::size_t steps = 0;
-    for (int idle = 0; idle < kIdleTurnsMax && steps < kStepsMax && findings_.empty();) {
+    for (int idle = 0; idle < kLifeIdleTurnsMax && steps < kLifeStepsMax && findings_.empty();) {
       const std::size_t ran = executor_->run_until_idle(steps_per_turn_);
       steps += ran;
       narrator_->settle();
@@ -183,13 +183,13 @@ class Play {
       story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
       if (executor_->inspect().live_procedures() == 0) return true;
-      clock_->advance(kIdleTurn);
+      clock_->advance(kLifeIdleTurn);
       ++idle;
     }
     if (!findings_.empty()) return false;
     std::string left;
     for (const ProcedureInfo& info : executor_->inspect().list())
-      left += "\n      " + testing::in_words(info);
+      left += "\n      " + in_words(info);
     findings_.add("it does not end; this is left:" + left);
     return false;
   }
@@ -287,9 +287,9 @@ class Campaign {
     for (const CrashPoint& point : points) {
       if (!words.empty()) words += "; then ";
       // From the second life on, a play makes other commits than the undisturbed play.
-      words += in_words(point, words.empty() ? narration_ : Narration());
+      words += point_in_words(point, words.empty() ? narration_ : Narration());
     }
-    if (points.empty()) words = in_words(CrashPoint{}, narration_);
+    if (points.empty()) words = point_in_words(CrashPoint{}, narration_);
     std::vector<std::size_t> commits;
     act(words, [&](Play& play) {
       bool ended = false;
@@ -371,8 +371,8 @@ CrashReport crash_everywhere(const MakeStory& make, const CrashPlan& plan) {
   const MakeGround in_memory = [] { return std::make_unique<MemoryGround>(); };
   Campaign campaign(make, plan);
   campaign.everywhere(in_memory, true, 1);
-  campaign.everywhere(in_memory, true, kStepsMax);
-  for (const MakeGround& ground : plan.grounds) campaign.everywhere(ground, false, kStepsMax);
+  campaign.everywhere(in_memory, true, kLifeStepsMax);
+  for (const MakeGround& ground : plan.grounds) campaign.everywhere(ground, false, kLifeStepsMax);
   return std::move(campaign).report();
 }
 

@@ -17,11 +17,6 @@
 #include "rows.h"
 
 namespace counter {
-namespace {
-
-constexpr std::size_t kReadBytesMax = std::size_t{1} << 20;
-
-}  // namespace
 
 pv2::Result<std::unique_ptr<EngineWay>> EngineWay::open(
     std::unique_ptr<pv2::ProcedureStore> store, pv2::LogSink log,

@@ -14,14 +14,16 @@ namespace {
 
 using pv2::Status;
 
-Status bad(std::string message) { return {pv2::StatusCode::kInvalidArgument, std::move(message)}; }
+Status bad_option(std::string message) {
+  return {pv2::StatusCode::kInvalidArgument, std::move(message)};
+}
 
 Status set_number(std::uint64_t& number, std::string_view option, std::string_view value,
                   std::uint64_t lowest, std::uint64_t highest) {
   const auto parsed = parse_number(value);
   if (!parsed || *parsed < lowest || *parsed > highest) {
-    return bad(std::string(option) + " takes a number from " + std::to_string(lowest) + " to " +
-               std::to_string(highest) + ", not '" + std::string(value) + "'");
+    return bad_option(std::string(option) + " takes a number from " + std::to_string(lowest) +
+                      " to " + std::to_string(highest) + ", not '" + std::string(value) + "'");
   }
   number = *parsed;
   return {};
@@ -42,11 +44,11 @@ Status set_way(Way& way, std::string_view value) {
       return {};
     }
   }
-  return bad("--way takes nonce, session or engine, not '" + std::string(value) + "'");
+  return bad_option("--way takes nonce, session or engine, not '" + std::string(value) + "'");
 }
 
 Status set_dedup(Dedup& dedup, std::string_view value) {
-  if (value != "on" && value != "off") return bad("--dedup takes on or off");
+  if (value != "on" && value != "off") return bad_option("--dedup takes on or off");
   dedup = value == "on" ? Dedup::kOn : Dedup::kOff;
   return {};
 }
@@ -56,8 +58,8 @@ Status set_of_server(ServeOptions& options, std::string_view option, std::string
   std::string* text = nullptr;
   if (option == "--store") text = &options.store;
   if (option == "--listen") text = &options.listen;
-  if (text == nullptr) return bad("serve has no option " + std::string(option));
-  if (value.empty()) return bad(std::string(option) + " needs a value");
+  if (text == nullptr) return bad_option("serve has no option " + std::string(option));
+  if (value.empty()) return bad_option(std::string(option) + " needs a value");
   *text = value;
   return {};
 }
@@ -78,16 +80,16 @@ Status set_of_campaign(CampaignOptions& options, std::string_view option, std::s
     options.directory = value;
     return {};
   }
-  return bad("there is no option " + std::string(option));
+  return bad_option("there is no option " + std::string(option));
 }
 
 Status check(const Options& options) {
   if (options.command == Options::Command::kServe && options.serve.store.empty()) {
-    return bad("serve needs --store DIR");
+    return bad_option("serve needs --store DIR");
   }
   const CampaignOptions& campaign = options.campaign;
   if (campaign.kills > campaign.increments / 10) {
-    return bad("--kills: at most one for ten increments");
+    return bad_option("--kills: at most one for ten increments");
   }
   return {};
 }
@@ -96,19 +98,20 @@ Status check(const Options& options) {
 
 pv2::Result<Options> parse_options(std::span<char* const> arguments) {
   Options options;
-  if (arguments.empty()) return bad("name one of demo, run, serve");
+  if (arguments.empty()) return bad_option("name one of demo, run, serve");
   const std::string_view command = arguments[0];
   if (command == "--help" || command == "-h" || command == "help") return options;
   if (command == "demo") options.command = Options::Command::kDemo;
   if (command == "run") options.command = Options::Command::kRun;
   if (command == "serve") options.command = Options::Command::kServe;
   if (options.command == Options::Command::kHelp) {
-    return bad("there is no command '" + std::string(command) + "'; name one of demo, run, serve");
+    return bad_option("there is no command '" + std::string(command) +
+                      "'; name one of demo, run, serve");
   }
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view option = arguments[i];
     if (option == "--help" || option == "-h") return Options{};
-    if (i + 1 == arguments.size()) return bad(std::string(option) + " needs a value");
+    if (i + 1 == arguments.size()) return bad_option(std::string(option) + " needs a value");
     const std::string_view value = arguments[++i];
     Status wrong = options.command == Options::Command::kServe
                        ? set_of_server(options.serve, option, value)

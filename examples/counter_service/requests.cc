@@ -11,7 +11,7 @@
 namespace counter {
 namespace {
 
-pv2::Status bad(std::string message) {
+pv2::Status bad_request(std::string message) {
   return {pv2::StatusCode::kInvalidArgument, std::move(message)};
 }
 
@@ -29,7 +29,7 @@ bool is_name(std::string_view text) {
 }
 
 pv2::Status bad_name() {
-  return bad(fmt::format("a name has 1 to {} bytes, no blank and no '/'", kNameBytesMax));
+  return bad_request(fmt::format("a name has 1 to {} bytes, no blank and no '/'", kNameBytesMax));
 }
 
 }  // namespace
@@ -53,12 +53,12 @@ pv2::Result<AddRequest> parse_add(std::string_view body) {
   if (!is_name(request.name)) return bad_name();
   const auto amount = parse_number(take_word(body));
   if (!amount || *amount == 0 || *amount > kAmountMax) {
-    return bad(fmt::format("an amount is a number from 1 to {}", kAmountMax));
+    return bad_request(fmt::format("an amount is a number from 1 to {}", kAmountMax));
   }
   request.amount = *amount;
   if (body.empty()) return request;
   request.not_above = parse_number(body);
-  if (!request.not_above) return bad("a limit is a number");
+  if (!request.not_above) return bad_request("a limit is a number");
   return request;
 }
 
@@ -69,7 +69,7 @@ pv2::Result<AppendRequest> parse_append(std::string_view body) {
   request.name = take_word(body);
   if (!is_name(request.name)) return bad_name();
   if (body.empty() || body.size() > kPieceBytesMax) {
-    return bad(fmt::format("a piece of text has 1 to {} bytes", kPieceBytesMax));
+    return bad_request(fmt::format("a piece of text has 1 to {} bytes", kPieceBytesMax));
   }
   request.piece = body;
   return request;
@@ -85,7 +85,7 @@ pv2::Result<ReadRequest> parse_read(std::string_view body) {
   if (!is_name(request.name)) return bad_name();
   if (body.empty()) return request;
   const auto from = parse_number(body);
-  if (!from) return bad("a text is read from a number of bytes on");
+  if (!from) return bad_request("a text is read from a number of bytes on");
   request.from = *from;
   return request;
 }

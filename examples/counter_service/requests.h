@@ -18,6 +18,8 @@ namespace counter {
 
 inline constexpr std::size_t kNameBytesMax = 64;
 inline constexpr std::size_t kPieceBytesMax = 4096;
+/// Of a text, in one answer.
+inline constexpr std::size_t kReadBytesMax = std::size_t{1} << 20;
 /// Far from where sums would overflow.
 inline constexpr std::uint64_t kAmountMax = 1'000'000'000;
 

@@ -34,7 +34,6 @@ using pv2::Status;
 // Of nonces; their deletion is one batch, which other operations wait for.
 constexpr std::size_t kSweptAtOnce = 10'000;
 constexpr pv2::Duration kMaintainPeriod = std::chrono::seconds(10);
-constexpr std::size_t kReadBytesMax = std::size_t{1} << 20;
 
 }  // namespace
 

@@ -19,7 +19,7 @@ using pv2::cluster::WriteOutcome;
 
 constexpr std::size_t kRows = 16;
 // Longer than any recovery takes on a busy machine: nothing may stay unknown.
-constexpr auto kPatience = std::chrono::minutes(2);
+constexpr auto kAddPatience = std::chrono::minutes(2);
 
 std::string row_of(std::size_t index) {
   return {static_cast<char>(256 / kRows * index), static_cast<char>(index)};
@@ -39,7 +39,7 @@ struct CountingClient::Core : std::enable_shared_from_this<Core> {
                    .family = family,
                    .qualifier = "count",
                    .amount = 1}},
-                 {.timeout = kPatience},
+                 {.timeout = kAddPatience},
                  [self = shared_from_this(), index](const WriteOutcome& outcome) {
                    self->added(index, outcome);
                  });

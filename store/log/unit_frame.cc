@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kMagic = "PV2U";
 constexpr std::size_t kChecksumAt = 4;
 constexpr std::size_t kCheckedFrom = 8;
-constexpr std::size_t kLengthBytes = 4;
+constexpr std::size_t kBatchLengthBytes = 4;
 
 template <class Number>
 char* write_number(char* to, Number number) noexcept {
@@ -42,7 +42,7 @@ std::optional<UnitFrame> read_header(std::string_view bytes) noexcept {
 }  // namespace
 
 std::size_t frame_bytes(const CommitList& unit) noexcept {
-  return UnitFrame::kHeaderBytes + unit.size() * kLengthBytes + unit.bytes();
+  return UnitFrame::kHeaderBytes + unit.size() * kBatchLengthBytes + unit.bytes();
 }
 
 void write_frame(char* to, const CommitList& unit, SegmentNumber segment) noexcept {
@@ -92,11 +92,11 @@ std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t of
 }
 
 std::optional<std::string_view> UnitFrame::take_batch(std::string_view& rest) noexcept {
-  if (rest.size() < kLengthBytes) return std::nullopt;
+  if (rest.size() < kBatchLengthBytes) return std::nullopt;
   const std::size_t size = read_fixed32(rest.data());
-  if (rest.size() - kLengthBytes < size) return std::nullopt;
-  const std::string_view batch = rest.substr(kLengthBytes, size);
-  rest.remove_prefix(kLengthBytes + size);
+  if (rest.size() - kBatchLengthBytes < size) return std::nullopt;
+  const std::string_view batch = rest.substr(kBatchLengthBytes, size);
+  rest.remove_prefix(kBatchLengthBytes + size);
   return batch;
 }
 

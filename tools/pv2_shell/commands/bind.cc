@@ -18,7 +18,7 @@ namespace {
 using Shape = OptionSpec::Shape;
 using Kind = Value::Kind;
 
-std::string_view in_words(Argument::Count count) {
+std::string_view count_in_words(Argument::Count count) {
   switch (count) {
     case Argument::Count::kOne:
       return "";
@@ -253,7 +253,7 @@ std::string usage_of(const Command& command) {
   for (const Argument& place : command.arguments) {
     const bool number = place.takes == Takes::kNumber || place.takes == Takes::kProcedure;
     usage += fmt::format("{0}{1}{2}{1}{3}", before, number ? "" : "'", place.name,
-                         in_words(place.count));
+                         count_in_words(place.count));
     before = ", ";
   }
   return usage;

@@ -17,7 +17,7 @@ namespace pv2::shell {
 
 namespace {
 
-std::string_view in_words(pv2::Outcome::Kind kind) {
+std::string_view outcome_in_words(pv2::Outcome::Kind kind) {
   using Kind = pv2::Outcome::Kind;
   switch (kind) {
     case Kind::kNext:
@@ -62,7 +62,7 @@ void add_status(Answer& answer, std::string what, const Status& status) {
   if (!status.ok()) add_fact(answer, std::move(what), status.to_string());
 }
 
-std::string in_words(const LockSet& locks) {
+std::string locks_in_words(const LockSet& locks) {
   std::string text;
   for (const LockRequest& request : locks.requests()) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(request.mode),
@@ -83,13 +83,13 @@ void add_live(Answer& answer, const ProcedureInfo& info, WallTime now) {
   if (info.root != info.id) add_fact(answer, "root", info.root.value);
   add_text(answer, "owner", info.owner);
   add_text(answer, "progress", info.progress);
-  add_text(answer, info.holds_locks ? "holds" : "wants", in_words(info.locks));
+  add_text(answer, info.holds_locks ? "holds" : "wants", locks_in_words(info.locks));
   add_status(answer, "error", info.error);
   add_status(answer, "error of the undo", info.undo_error);
   add_text(answer, "fields", info.fields);
   add_status(answer, "fields", info.fields_error);
-  add_fact(answer, "submitted", shell::in_words(now - info.submitted) + " ago");
-  add_fact(answer, "last record", shell::in_words(now - info.updated) + " ago");
+  add_fact(answer, "submitted", in_words(now - info.submitted) + " ago");
+  add_fact(answer, "last record", in_words(now - info.updated) + " ago");
 }
 
 void add_ended(Answer& answer, const ProcedureResult& result, WallTime now) {
@@ -97,8 +97,8 @@ void add_ended(Answer& answer, const ProcedureResult& result, WallTime now) {
   add_status(answer, "why", result.status);
   add_text(answer, "result", result.result);
   if (result.bypassed) add_fact(answer, "bypassed", true);
-  add_fact(answer, "took", shell::in_words(result.finished - result.submitted));
-  add_fact(answer, "ended", shell::in_words(now - result.finished) + " ago");
+  add_fact(answer, "took", in_words(result.finished - result.submitted));
+  add_fact(answer, "ended", in_words(now - result.finished) + " ago");
 }
 
 void add_history(Answer& answer, const std::vector<HistoryEntry>& history, WallTime now) {
@@ -106,7 +106,7 @@ void add_history(Answer& answer, const std::vector<HistoryEntry>& history, WallT
     add_fact(
         answer, "history",
         fmt::format("{}step {}, attempt {}: {}, {} ago", entry.undo ? "undo of " : "", entry.step,
-                    entry.attempt, in_words(entry.outcome), shell::in_words(now - entry.at)));
+                    entry.attempt, outcome_in_words(entry.outcome), in_words(now - entry.at)));
   }
 }
 

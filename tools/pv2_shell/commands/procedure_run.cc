@@ -17,9 +17,7 @@
 namespace pv2::shell {
 namespace {
 
-using Kind = SubmitOutcome::Kind;
-
-Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
+Answer unknown_submission(const Call& call, const Nonce& nonce, const Status& why) {
   Answer answer;
   answer.outcome = Outcome::kUnknown;
   answer.status = why;
@@ -153,7 +151,7 @@ std::optional<Answer> follow_known(Shell& shell, const Call& call) {
     return answer;
   }
   if (known.status().code() == StatusCode::kNotFound) return std::nullopt;
-  return unknown(call, call.identity.nonce, known.status());
+  return unknown_submission(call, call.identity.nonce, known.status());
 }
 
 Accepted submit_procedure(Shell& shell, const Call& call, const Submission& submission) {
@@ -167,7 +165,7 @@ Accepted submit_procedure(Shell& shell, const Call& call, const Submission& subm
       timeout, [&shell] { shell.progress().show("waits for the master to accept the procedure"); });
   if (sent.ok() && sent->ok()) {
     accepted.id = sent->id;
-  } else if (sent.ok() && sent->kind == Kind::kFailed) {
+  } else if (sent.ok() && sent->kind == SubmitOutcome::Kind::kFailed) {
     if (sent->status.code() == StatusCode::kKeyReused && call.identity.resumed) {
       // The first send came in just now, and what its arguments are made of has changed since.
       const Result<ProcedureId> known = find_by_nonce(shell, call);
@@ -179,7 +177,8 @@ Accepted submit_procedure(Shell& shell, const Call& call, const Submission& subm
     accepted.answer = Answer(sent->status);
     accepted.answer.nonce = accepted.nonce;
   } else {
-    accepted.answer = unknown(call, accepted.nonce, sent.ok() ? sent->status : sent.status());
+    accepted.answer =
+        unknown_submission(call, accepted.nonce, sent.ok() ? sent->status : sent.status());
   }
   return accepted;
 }

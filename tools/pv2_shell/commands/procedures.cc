@@ -21,7 +21,7 @@ namespace {
 
 using Shape = OptionSpec::Shape;
 
-constexpr std::uint64_t kLimitUsual = 100;
+constexpr std::uint64_t kProceduresUsual = 100;
 constexpr std::uint64_t kPage = 500;
 
 std::optional<ProcedureState> parse_state(const std::string& text) {
@@ -111,7 +111,7 @@ Answer list_procedures(Shell& shell, const Call& call) {
     filter.is_root.reset();
   }
   if (call.flag("PARKED")) filter.parked = true;
-  const std::uint64_t limit = call.option_number("LIMIT", kLimitUsual);
+  const std::uint64_t limit = call.option_number("LIMIT", kProceduresUsual);
   const auto procedures = read_procedures(shell, call, filter, limit);
   if (!procedures.ok()) return procedures.status();
   Answer answer;

@@ -54,7 +54,7 @@ std::string how_to_ask_again(const Call& call, const Nonce& nonce, const Status&
   }
 }
 
-Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
+Answer unknown_order(const Call& call, const Nonce& nonce, const Status& why) {
   Answer answer;
   answer.outcome = Outcome::kUnknown;
   answer.status = why;
@@ -92,7 +92,7 @@ Answer order(Shell& shell, const Call& call) {
   } else if (outcome.ok() && outcome->kind == OrderOutcome::Kind::kFailed) {
     answer = Answer(outcome->status);
   } else {
-    answer = unknown(call, options.nonce, outcome.ok() ? outcome->status : outcome.status());
+    answer = unknown_order(call, options.nonce, outcome.ok() ? outcome->status : outcome.status());
   }
   answer.nonce = options.nonce;
   answer.procedure = id;

@@ -24,7 +24,7 @@ using cluster::Scan;
 using cluster::ScanPage;
 
 // Rows of a scan without LIMIT: a few screens, and no memory to speak of.
-constexpr std::uint64_t kLimitUsual = 1000;
+constexpr std::uint64_t kRowsUsual = 1000;
 // An answer is in memory as a whole.
 constexpr std::size_t kAnswerBytesMax = std::size_t{64} << 20;
 
@@ -93,7 +93,7 @@ Answer get(Shell& shell, const Call& call) {
 Answer scan(Shell& shell, const Call& call) {
   const TableName table = parse_table_name(call.text(0));
   const ColumnChoice choice(call.option_texts("COLUMNS"));
-  const std::uint64_t limit = call.option_number("LIMIT", kLimitUsual);
+  const std::uint64_t limit = call.option_number("LIMIT", kRowsUsual);
   Scan range{.start_row = call.option_text("STARTROW"),
              .end_row = call.option_text("STOPROW"),
              .families = choice.families()};
@@ -106,7 +106,7 @@ Answer scan(Shell& shell, const Call& call) {
   bool is_within_row = false;
   // A row that is divided is shown to its end.
   while (is_more && (rows < limit || is_within_row) && bytes < kAnswerBytesMax) {
-    range.rows_max = std::clamp<std::uint64_t>(limit - rows, 1, kLimitUsual);
+    range.rows_max = std::clamp<std::uint64_t>(limit - rows, 1, kRowsUsual);
     const Result<ScanPage> page = read_page(shell, call, table, range);
     if (!page.ok()) return page.status();
     for (const Cell& cell : page->cells) {

@@ -14,7 +14,7 @@ namespace {
 // A person waits for the key's effect.
 constexpr Duration kPatience = std::chrono::seconds(2);
 // More regions than that are no choice.
-constexpr std::size_t kRegionsMax = 1000;
+constexpr std::size_t kRegionChoicesMax = 1000;
 
 std::string short_name(const TableName& name) {
   return name.name_space == kDefaultNamespace ? name.table : to_string(name);
@@ -37,7 +37,7 @@ std::vector<std::string> ClusterVocabulary::regions() {
     const auto rows = shell_.ask<std::vector<RegionRow>>(
         [&](auto done) { shell_.client().regions_of(parse_table_name(table), std::move(done)); },
         kPatience);
-    if (!rows.ok() || names.size() > kRegionsMax) break;
+    if (!rows.ok() || names.size() > kRegionChoicesMax) break;
     for (const RegionRow& row : *rows) names.push_back(row.region.id);
   }
   return names;
