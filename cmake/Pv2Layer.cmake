@@ -3,8 +3,8 @@
 #   pv2_layer(<name> DEPENDS <layers...> LIBS <external libraries...> [RECURSE | ROOMS])
 #
 # Makes the static library pv2_<name> (alias pv2::<name>) of the folder it is called in:
-#   <name>/*.cc            its sources (RECURSE: those of subfolders too; ROOMS: likewise, and each
-#                          subfolder is compiled as one)
+#   <name>/*.cc            its sources (RECURSE: those of subfolders too; ROOMS: likewise, and what
+#                          is compiled as one is a subfolder)
 #   <name>/include         its public headers, the only ones that other layers see
 #   <name>/                its private headers
 # DEPENDS is the layer's place in the picture: the target sees the public headers of those layers
@@ -42,16 +42,10 @@ function(pv2_layer name)
   else()
     pv2_precompile(${target})
   endif()
-  # Most of the cost of a source is the headers that all of them include. So a room is compiled as
-  # one, and small functions are inlined across its files. Unnamed namespaces of one room must not
-  # define a name twice.
   if(arg_ROOMS)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${PV2_UNITY} UNITY_BUILD_MODE GROUP)
-    foreach(source IN LISTS sources)
-      cmake_path(GET source PARENT_PATH room)
-      cmake_path(GET room FILENAME room)
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room})
-    endforeach()
+    pv2_compile_as_one(${target} ROOMS)
+  else()
+    pv2_compile_as_one(${target})
   endif()
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}
@@ -59,6 +53,24 @@ function(pv2_layer name)
     POSITION_INDEPENDENT_CODE ON
     PV2_LIBS "${arg_LIBS}")
   set_property(GLOBAL APPEND PROPERTY PV2_LAYERS ${name})
+endfunction()
+
+# Most of the cost of a source is the headers that all of them include. So several are compiled as
+# one, and small functions are inlined across them: those of a room, or a dozen of a folder that has
+# no rooms. Unnamed namespaces of sources that are compiled as one must not define a name twice.
+function(pv2_compile_as_one target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${PV2_UNITY} UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 12)
+  if(NOT "ROOMS" IN_LIST ARGN)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH room)
+    cmake_path(GET room FILENAME room)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room})
+  endforeach()
 endfunction()
 
 # Lets a test, benchmark or fuzzer of a layer use what is private to it: the headers next to the

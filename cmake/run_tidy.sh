@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs clang-tidy over every source of the layers, two or more at once. Rooms of a layer are read as
-# one source, which takes a fifth of the time. Builds nothing. Its arguments go to clang-tidy:
+# Runs clang-tidy over every source of the layers, two or more at once. Sources that are compiled as
+# one are read as one, which takes a fifth of the time. Builds nothing. Its arguments go to
+# clang-tidy:
 # cmake/run_tidy.sh --checks='-*,clang-analyzer-*'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
