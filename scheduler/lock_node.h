@@ -80,7 +80,7 @@ struct WaitingLines : Recycled {
 
 struct LockNode;
 
-/// One request of an entry, resolved: a node and a mode in one word, as SchedulerEntry stores it.
+/// One request of an entry, resolved: a node and a mode in one word, as EntryLocks stores it.
 class LockLink {
  public:
   explicit LockLink(std::uintptr_t word) noexcept : word_(word) {}
@@ -169,7 +169,7 @@ struct LockNode
   std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
   std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
   LockRecordList holding[2];       ///< By mode.
-  /// Made when the first entry waits, and kept as long as the key is known: nearly all keys have no
+  /// Made when the first entry waits, and kept as long as the node: nearly all keys have no
   /// waiters.
   std::unique_ptr<WaitingLines> lines;
   std::size_t hash = 0;

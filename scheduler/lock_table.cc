@@ -45,8 +45,9 @@ LockTable::~LockTable() {
 
 // ---- Keys and nodes ----
 
-// The set gives its keys away: to the nodes, as far as these are new.
-void LockTable::find_nodes(EntryLocks& locks) {
+// The set gives its keys away: to the nodes, as far as these are new. Without memory the process
+// ends here: an entry that has lost its locks must not run.
+void LockTable::find_nodes(EntryLocks& locks) noexcept {
   PV2_ASSERT(locks.node_count_ == 0, "the nodes of an entry are found once");
   const ResourceKey* const primary = &locks.set_.primary();
   std::vector<LockRequest> requests = std::move(locks.set_).requests();
@@ -109,7 +110,7 @@ void LockTable::forget(SchedulerEntry& entry) {
   entry.next_sibling_ = entry.prev_sibling_ = nullptr;
 }
 
-LockNode& LockTable::node_for(ResourceKey key) {
+LockNode& LockTable::node_for(ResourceKey&& key) {
   const Probe probe{key, hash_of(key)};
   if (const auto found = nodes_.find(probe); found != nodes_.end()) return **found;
 
@@ -307,7 +308,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
-  LockNode& node = node_for(key);
+  LockNode& node = node_for(ResourceKey(key));
   const bool was_limited = node.limited();
   // Readers lend ranks to readers only at a key with a limit, however large it is.
   const bool lends_otherwise = was_limited != (limit != LockNode::kNoLimit) && !one_rank();

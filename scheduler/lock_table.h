@@ -183,8 +183,9 @@ class LockTable {
 
   [[nodiscard]] static Kin kin_of(const SchedulerEntry& entry) noexcept;
 
-  void find_nodes(EntryLocks& locks);
-  LockNode& node_for(ResourceKey key);
+  void find_nodes(EntryLocks& locks) noexcept;
+  /// Takes the name if the key is new.
+  LockNode& node_for(ResourceKey&& key);
   void drop(LockNode& node);
   void erase(LockRecordList& list, LockRecord& record) {
     if (!cursors_.empty()) move_cursors_from(record, list);

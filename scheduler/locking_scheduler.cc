@@ -164,7 +164,10 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
   while (!stopped_) {
     if (table_->owes()) serve_rest();
-    if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
+    if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) {
+      if (claim_one_for_ready()) work_arrived_.notify_one();
+      return taken;
+    }
     if (table_->owes()) continue;
     if (patience <= patience.zero()) break;
     if (std::exchange(sleepers.nudged, false)) break;
@@ -183,6 +186,26 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
     }
   }
   return 0;
+}
+
+// As long as an entry can run and a worker sleeps, a worker is on its way to poll: it was
+// signalled, or is a caller of settle() that polls next. A poll may take an entry for which another
+// kind of worker was signalled, and leave one for which nobody is on its way.
+bool LockingScheduler::claim_one_for_ready() {
+  if (runnable_ == 0 || any_.asleep == 0 || any_.tokens != 0) return false;
+  --any_.asleep;
+  ++any_.tokens;
+  ++wakes_;
+  return true;
+}
+
+void LockingScheduler::wake_for_ready() {
+  bool is_claimed = false;
+  {
+    Section lock(*this);
+    is_claimed = claim_one_for_ready();
+  }
+  if (is_claimed) work_arrived_.notify_one();
 }
 
 void LockingScheduler::nudge() { nudge(Work::kAny); }

@@ -51,6 +51,7 @@ class ChoosingScheduler final : public ProcedureScheduler {
     return poll(run, patience);
   }
   bool withdraw(SchedulerEntry& entry) override { return inner_->withdraw(entry); }
+  void wake_for_ready() override { inner_->wake_for_ready(); }
   void nudge() override { inner_->nudge(); }
   void nudge_top() override { inner_->nudge_top(); }
   [[nodiscard]] std::uint64_t lifts() const noexcept override { return inner_->lifts(); }

@@ -11,6 +11,7 @@
 
 #include "core/effects.h"
 #include "core/host_calls.h"
+#include "core/next_poll.h"
 #include "core/state_lock.h"
 #include "model/tree_work.h"
 #include "pv2/engine/executor_options.h"
@@ -95,6 +96,7 @@ void Publisher::publish(CommitList finished) {
         effects, caused > caused_most ? HostIsCalledBy::kPool : HostIsCalledBy::kThisThread));
     if (!effects.to_sort.empty()) works = true;
     if (!works) continue;
+    give_up_next_poll();
     core_.store.wake_writer();  // what this thread has queued does not wait for the rest
     for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
     sorted = std::move(effects.to_sort);
@@ -151,6 +153,10 @@ void Publisher::admit_entered(Effects& effects) {
   effects.commits.splice_back(std::move(effects.entered));
 }
 
+void Publisher::give_up_next_poll() {
+  if (NextPoll::gives_up(&core_)) core_.scheduler.wake_for_ready();
+}
+
 // Returns the requests that are durable at once, by the answer of the store.
 CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   if (effects.timers_moved) hooks_.timers_moved();
@@ -174,9 +180,13 @@ CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
-  // Code of the host may block. What this thread has queued and not begun to write does not wait.
+  // Code of the host may block. What this thread has queued, and not begun to write or to run, does
+  // not wait.
   const bool calls_host = !effects.host_calls.empty() || !effects.crowds.empty();
-  if (calls_host || !effects.log_lines.empty()) core_.store.wake_writer();
+  if (calls_host || !effects.log_lines.empty()) {
+    core_.store.wake_writer();
+    give_up_next_poll();
+  }
   if (!effects.crowds.empty()) durable.splice_back(call_host(effects.crowds));
   if (!effects.host_calls.empty()) {
     if (who == HostIsCalledBy::kPool) {

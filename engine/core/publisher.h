@@ -73,6 +73,8 @@ class Publisher final : public CommitSink {
   enum class HostIsCalledBy : std::uint8_t { kThisThread, kPool };
   CommitList act_on(Effects& effects, HostIsCalledBy who);
   void admit_entered(Effects& effects);
+  /// Before this thread does something that may take long.
+  void give_up_next_poll();
   CommitList call_host(std::span<Task> calls);
   void call_host_on_pool(TaskList calls);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);

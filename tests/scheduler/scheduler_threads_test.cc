@@ -330,17 +330,60 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
     complete(scheduler, *mine);
     CHECK(scheduler.counts().wakes == 0);
 
-    // A batch that makes nothing runnable takes nothing away from the next one.
-    scheduler.settle(EntryList(), ProcedureScheduler::Caller::kPollsNext);
+    // A batch that makes nothing runnable wakes nobody.
+    TestEntry parked(1000);
+    EntryList nothing;
+    nothing.push_back(parked, Disposition::kParkUnlock);
+    scheduler.settle(std::move(nothing), ProcedureScheduler::Caller::kPollsNext);
+    CHECK(scheduler.counts().wakes == 0);
+    // This thread does not poll: the worker that is woken sees that, and wakes the other one.
     scheduler.settle(batch_of(2), ProcedureScheduler::Caller::kPollsNext);
-    CHECK(scheduler.counts().wakes == 1);
-    wait_until(finished, 2);  // the worker that was woken takes what this thread does not take
+    wait_until(finished, 2);
     wait_until_sleeping(scheduler, 2);
 
-    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kAnybody);
+    const std::uint64_t before = scheduler.counts().wakes;
+    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kPollsNext);
+    CHECK(scheduler.counts().wakes == before);
+    scheduler.wake_for_ready();  // it does not poll next after all
     wait_until(finished, 3);
-    CHECK(scheduler.counts().wakes == 2);
+    wait_until_sleeping(scheduler, 2);
+    scheduler.wake_for_ready();  // nothing can run
+    CHECK(scheduler.counts().wakes == before + 1);
+    complete(scheduler, parked);
   }
+}
+
+TEST_CASE("if a worker that polls next takes top work, another one takes what that one left") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  std::atomic<int> taken{0};
+  const auto take = [&](auto poll) {
+    std::array<SchedulerEntry*, 1> run{};
+    while (poll(run) != 0) {
+      complete(scheduler, *run[0]);
+      ++taken;
+      taken.notify_all();
+    }
+  };
+  std::thread reserved([&] { take([&](auto& run) { return scheduler.poll_top(run, kForEver); }); });
+  std::thread worker([&] { take([&](auto& run) { return scheduler.poll(run, kForEver); }); });
+  for (int round = 1; round <= 50; ++round) {
+    wait_until_sleeping(scheduler, 2);
+    TestEntry urgent(1, std::move(LockSet().meta(kExclusive)));
+    TestEntry other(2, table("t", kExclusive));
+    EntryList batch;
+    batch.push_back(urgent, Disposition::kBack);
+    batch.push_back(other, Disposition::kBack);
+    scheduler.settle(std::move(batch), ProcedureScheduler::Caller::kPollsNext);
+    std::array<SchedulerEntry*, 1> mine{};
+    const bool took = scheduler.poll(mine, std::chrono::milliseconds(0)) != 0;
+    if (took) complete(scheduler, *mine[0]);
+    if (took) ++taken;
+    wait_until(taken, 2 * round);  // hangs if nobody is told of the entry that is left
+  }
+  scheduler.stop();
+  reserved.join();
+  worker.join();
 }
 
 TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row115]", Simple,

@@ -25,6 +25,21 @@ TEST_CASE("in the scope before its next poll a thread takes one procedure, of it
   CHECK_FALSE(NextPoll::takes_one(&engine));
 }
 
+TEST_CASE("a thread that gives up its next poll says whether it has taken a procedure, once") {
+  CHECK_FALSE(NextPoll::gives_up(&engine));
+  {
+    const NextPoll scope(&engine, true);
+    CHECK(NextPoll::takes_one(&engine));
+    CHECK_FALSE(NextPoll::gives_up(&other_engine));
+    CHECK(NextPoll::gives_up(&engine));
+    CHECK_FALSE(NextPoll::gives_up(&engine));
+    CHECK_FALSE(NextPoll::takes_one(&engine));
+  }
+  const NextPoll scope(&engine, true);
+  CHECK_FALSE(NextPoll::gives_up(&engine));
+  CHECK_FALSE(NextPoll::takes_one(&engine));
+}
+
 TEST_CASE("an engine that runs in a step of another one has its own next poll") {
   const NextPoll outer(&engine, true);
   {

@@ -62,6 +62,7 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
+  void wake_for_ready() override PV2_EXCLUDES(queues_mutex_);
   void nudge() override PV2_EXCLUDES(queues_mutex_);
   void nudge_top() override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::uint64_t lifts() const noexcept override;
@@ -148,6 +149,7 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] Wakes claim_sleepers(Caller caller = Caller::kAnybody) PV2_REQUIRES(queues_mutex_);
   void signal(const Wakes& wakes);
   void serve_rest() PV2_REQUIRES(queues_mutex_);
+  [[nodiscard]] bool claim_one_for_ready() PV2_REQUIRES(queues_mutex_);
 
   const Clock& clock_;
   const std::size_t top_class_floor_;  ///< The lowest class, by rank, that is a top class.

@@ -92,6 +92,10 @@ class ProcedureScheduler {
   virtual std::size_t poll_top(std::span<SchedulerEntry*> run,
                                std::chrono::milliseconds patience) = 0;
 
+  /// For a caller of settle() that does not poll next after all: wakes a sleeping worker if an
+  /// entry can run.
+  virtual void wake_for_ready() = 0;
+
   /// Makes one waiting poll() return 0 before its patience ends; if none waits, the next one that
   /// would wait. For workers that can help each other.
   virtual void nudge() = 0;

@@ -39,7 +39,8 @@ enum class Disposition : std::uint8_t {
   kFront,       ///< Queue it before its equals: a holder that goes on, a woken parent, a child.
   kParkUnlock,  ///< Not queued; its locks are released. It comes back through a later settle().
   kBackUnlock,  ///< Locks released, then queued behind the entries that waited for them.
-  kComplete,    ///< Locks released, every link forgotten: the scheduler will not touch it again.
+  /// Locks released, every link and the lock set forgotten: the scheduler will not touch it again.
+  kComplete,
   /// It was polled and its step has not begun: it goes back to where it stood, before its equals,
   /// and the next poll() reports its granted_by_poll() again. Of several, the last in the batch
   /// stands first.
