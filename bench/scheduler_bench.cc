@@ -82,11 +82,11 @@ class Bench {
     } else {
       scheduler_ = std::make_unique<pv2::MasterProcedureScheduler>(clock_);
     }
-    prepare_round();
   }
 
   void run() {
     for (std::uint64_t done = 0; done < options_.operations; done += operations_.size()) {
+      prepare_round();
       const pv2::bench::UsageMeter meter;
       const Cost add_cost = timed([&](unsigned thread) { add(thread); });
       left_ = operations_.size();
@@ -95,7 +95,6 @@ class Bench {
       add_ += add_cost;
       serve_ += serve_cost;
       total_ += operations_.size();
-      prepare_round();
     }
   }
 
@@ -154,7 +153,7 @@ class Bench {
   }
 
  private:
-  // Completed entries have no locks any more.
+  // New entries, because completed ones have no locks any more.
   void prepare_round() {
     const std::uint64_t round = std::min(options_.operations, kRoundMax);
     operations_ = std::vector<Operation>(round);

@@ -73,6 +73,25 @@ void wait_until(const std::atomic<int>& counter, int value) {
   for (int seen = counter.load(); seen != value; seen = counter.load()) counter.wait(seen);
 }
 
+// A step for Workers.
+auto counts_and_completes(std::atomic<int>& finished) {
+  return [&finished](SchedulerEntry&) {
+    ++finished;
+    finished.notify_all();
+    return Disposition::kComplete;
+  };
+}
+
+// Makes `size` entries without locks, with the ids that follow those of `entries`, to be queued.
+EntryList batch_of(std::size_t size, std::vector<std::unique_ptr<TestEntry>>& entries) {
+  EntryList batch;
+  for (std::size_t i = 0; i < size; ++i) {
+    entries.push_back(std::make_unique<TestEntry>(entries.size() + 1));
+    batch.push_back(*entries.back(), Disposition::kBack);
+  }
+  return batch;
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE(
@@ -273,27 +292,18 @@ TEMPLATE_TEST_CASE(
     Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);
-  TestEntry awake(1);
+  TestEntry awake(1000);
   submit(scheduler, awake);
   CHECK(scheduler.counts().wakes == 0);
   REQUIRE(poll(scheduler) == &awake);
 
   std::vector<std::unique_ptr<TestEntry>> entries;
-  EntryList batch;
-  for (std::uint64_t id = 2; id <= 6; ++id) {
-    entries.push_back(std::make_unique<TestEntry>(id));
-    batch.push_back(*entries.back(), Disposition::kBack);
-  }
   std::atomic<int> finished{0};
   {
-    Workers workers(scheduler, 2, 1, [&](SchedulerEntry&) {
-      ++finished;
-      finished.notify_all();
-      return Disposition::kComplete;
-    });
+    Workers workers(scheduler, 2, 1, counts_and_completes(finished));
     wait_until_sleeping(scheduler, 2);
 
-    scheduler.settle(std::move(batch));
+    scheduler.settle(batch_of(5, entries));
 
     wait_until(finished, 5);
     CHECK(scheduler.counts().wakes == 2);
@@ -305,24 +315,12 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
   SystemClock clock;
   typename TestType::Type scheduler(clock);
   std::vector<std::unique_ptr<TestEntry>> entries;
-  const auto batch_of = [&](std::uint64_t size) {
-    EntryList batch;
-    for (std::uint64_t i = 0; i < size; ++i) {
-      entries.push_back(std::make_unique<TestEntry>(entries.size() + 1));
-      batch.push_back(*entries.back(), Disposition::kBack);
-    }
-    return batch;
-  };
   std::atomic<int> finished{0};
   {
-    Workers workers(scheduler, 2, 1, [&](SchedulerEntry&) {
-      ++finished;
-      finished.notify_all();
-      return Disposition::kComplete;
-    });
+    Workers workers(scheduler, 2, 1, counts_and_completes(finished));
     wait_until_sleeping(scheduler, 2);
 
-    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kPollsNext);
+    scheduler.settle(batch_of(1, entries), ProcedureScheduler::Caller::kPollsNext);
     CHECK(scheduler.counts().wakes == 0);
     CHECK(scheduler.counts().runnable == 1);
     SchedulerEntry* const mine = poll(scheduler);
@@ -337,12 +335,12 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
     scheduler.settle(std::move(nothing), ProcedureScheduler::Caller::kPollsNext);
     CHECK(scheduler.counts().wakes == 0);
     // This thread does not poll: the worker that is woken sees that, and wakes the other one.
-    scheduler.settle(batch_of(2), ProcedureScheduler::Caller::kPollsNext);
+    scheduler.settle(batch_of(2, entries), ProcedureScheduler::Caller::kPollsNext);
     wait_until(finished, 2);
     wait_until_sleeping(scheduler, 2);
 
     const std::uint64_t before = scheduler.counts().wakes;
-    scheduler.settle(batch_of(1), ProcedureScheduler::Caller::kPollsNext);
+    scheduler.settle(batch_of(1, entries), ProcedureScheduler::Caller::kPollsNext);
     CHECK(scheduler.counts().wakes == before);
     scheduler.wake_for_ready();  // it does not poll next after all
     wait_until(finished, 3);
@@ -353,37 +351,26 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
   }
 }
 
-TEST_CASE("if a worker that polls next takes top work, another one takes what that one left") {
+TEMPLATE_TEST_CASE("a poll that leaves an entry for which nobody is on its way wakes a worker", "",
+                   Simple, Master) {
   SystemClock clock;
-  MasterProcedureScheduler scheduler(clock);
-  std::atomic<int> taken{0};
-  const auto take = [&](auto poll) {
-    std::array<SchedulerEntry*, 1> run{};
-    while (poll(run) != 0) {
-      complete(scheduler, *run[0]);
-      ++taken;
-      taken.notify_all();
+  typename TestType::Type scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  std::atomic<int> finished{0};
+  {
+    Workers workers(scheduler, 1, 1, counts_and_completes(finished));
+    wait_until_sleeping(scheduler, 1);
+    for (int caller = 0; caller < 2; ++caller) {
+      scheduler.settle(batch_of(1, entries), ProcedureScheduler::Caller::kPollsNext);
     }
-  };
-  std::thread reserved([&] { take([&](auto& run) { return scheduler.poll_top(run, kForEver); }); });
-  std::thread worker([&] { take([&](auto& run) { return scheduler.poll(run, kForEver); }); });
-  for (int round = 1; round <= 50; ++round) {
-    wait_until_sleeping(scheduler, 2);
-    TestEntry urgent(1, std::move(LockSet().meta(kExclusive)));
-    TestEntry other(2, table("t", kExclusive));
-    EntryList batch;
-    batch.push_back(urgent, Disposition::kBack);
-    batch.push_back(other, Disposition::kBack);
-    scheduler.settle(std::move(batch), ProcedureScheduler::Caller::kPollsNext);
-    std::array<SchedulerEntry*, 1> mine{};
-    const bool took = scheduler.poll(mine, std::chrono::milliseconds(0)) != 0;
-    if (took) complete(scheduler, *mine[0]);
-    if (took) ++taken;
-    wait_until(taken, 2 * round);  // hangs if nobody is told of the entry that is left
+    CHECK(scheduler.counts().wakes == 0);
+
+    SchedulerEntry* const mine = poll(scheduler);  // takes one of the two
+
+    CHECK(scheduler.counts().wakes == 1);
+    complete(scheduler, *mine);
+    wait_until(finished, 1);
   }
-  scheduler.stop();
-  reserved.join();
-  worker.join();
 }
 
 TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row115]", Simple,

@@ -18,9 +18,9 @@ namespace pv2 {
 
 struct LockBlock;
 
-/// Owned by its entry. Changed by the owner of the entry before the scheduler knows it, then only
-/// by the scheduler, under its mutex. Other threads may read it before the entry is admitted or
-/// restored, and from then until it completes, if they have seen that call return.
+/// Owned by its entry. The owner of the entry may change it until the first call of the scheduler
+/// that gets the entry. That call makes the links. From when it has returned until the entry
+/// completes nothing here changes that can be read, so any thread may read it without a mutex.
 class EntryLocks : public Recycled {
  public:
   EntryLocks() = default;
