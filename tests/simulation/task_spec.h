@@ -9,7 +9,7 @@
 #include <pv2/base/clock.h>
 #include <pv2/base/random.h>
 #include <pv2/base/resource.h>
-#include <pv2/scheduler/scheduler_entry.h>
+#include <pv2/scheduler/priority.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -21,7 +21,7 @@
 
 #include <pv2/base/block_cache.h>
 #include <pv2/base/resource.h>
-#include <pv2/scheduler/scheduler_entry.h>
+#include <pv2/scheduler/priority.h>
 
 #include <cstdint>
 #include <string>

@@ -16,21 +16,13 @@
 #include <memory>
 
 #include "pv2/scheduler/entry_locks.h"
+#include "pv2/scheduler/priority.h"
 
 namespace pv2 {
 
 class LockTable;
 class LockingScheduler;
 class ReadyLane;
-
-/// Order among entities of one class; a higher one goes first. The numbers leave room between.
-enum class Priority : std::uint8_t {
-  kLow = 32,
-  kNormal = 64,
-  kHigh = 96,
-  kSystem = 128,
-  kMeta = 160
-};
 
 /// What settle() does with an entry, from the outcome of its last step. An entry that waits for
 /// something and keeps its locks is not settled: it was polled and stays out of the queues.
