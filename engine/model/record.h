@@ -8,13 +8,13 @@
 #pragma once
 
 #include <pv2/base/assert.h>
-#include <pv2/base/block_cache.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/procedure_state.h>
 #include <pv2/base/status.h>
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,35 +39,38 @@ struct UndoEntry {
   CommitSequence sequence;
 };
 
-/// A ring of the last entries. It is allocated when the first entry is added. 8: enough to see a
-/// retry loop, and about 100 bytes in a record.
+/// The last entries, the oldest first. 8: enough to see a retry loop, and about 100 bytes in a
+/// record.
 class History {
  public:
   static constexpr std::size_t kCapacity = 8;
 
   void add(const HistoryEntry& entry) {
-    if (!ring_) ring_ = std::make_unique<Ring>();
-    Packed& packed = ring_->entries[ring_->next];
+    const std::size_t size = entries_.size();
+    if (size == 0) entries_.reserve(kFew);
+    if (size == kFew) entries_.reserve(kCapacity);
+    if (size == kCapacity) {
+      std::copy(entries_.begin() + 1, entries_.end(), entries_.begin());
+      entries_.pop_back();
+    }
+    Packed packed;
     packed.at = entry.at;
     packed.step = entry.step;
     packed.attempt = entry.attempt & kAttemptMax;
     packed.undo = entry.undo;
     packed.outcome = entry.outcome;
-    ring_->next = static_cast<std::uint8_t>((ring_->next + 1) % kCapacity);
-    if (ring_->size < kCapacity) ++ring_->size;
-    PV2_ASSERT(ring_->size != 0 && ring_->next < kCapacity,
-               "a ring has a newest entry, and a place for the next");
+    entries_.push_back(packed);
   }
-  [[nodiscard]] std::size_t size() const noexcept { return ring_ ? ring_->size : 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   /// 0 is the oldest.
   [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
-    PV2_ASSERT(index < size(), "the index names an entry of the history");
-    const Packed& packed =
-        ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
+    const Packed& packed = entries_[index];
     return {packed.step, packed.attempt, packed.outcome, packed.at, packed.undo};
   }
 
  private:
+  // Many procedures wait in one of their first steps.
+  static constexpr std::size_t kFew = 2;
   // A year of retries makes fewer than 134 million attempts.
   static constexpr std::uint32_t kAttemptMax = (1U << 27) - 1;
   struct Packed {
@@ -78,13 +81,8 @@ class History {
     Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
   };
   static_assert(sizeof(Packed) == 16);
-  struct Ring : Recycled {
-    std::array<Packed, kCapacity> entries;
-    std::uint8_t next = 0;
-    std::uint8_t size = 0;
-  };
 
-  std::unique_ptr<Ring> ring_;
+  LazyVector<Packed> entries_;
 };
 
 /// What a failed, parked or retrying procedure carries; most have none.
