@@ -8,6 +8,7 @@
 
 #include "pv2/base/block_cache.h"
 
+#include <atomic>
 #include <cstdint>
 #include <new>
 
@@ -51,7 +52,7 @@ static_assert(size_number(25) == 2 &&
 // Full batches that threads have left for others. Never destroyed: threads may end after main().
 struct Depot {
   Mutex mutex;
-  FreeBlock* top PV2_GUARDED_BY(mutex) = nullptr;
+  std::atomic<FreeBlock*> top{nullptr};  // changed under the mutex
   std::size_t batches PV2_GUARDED_BY(mutex) = 0;
 };
 constinit Depot depots[kSizes];
@@ -66,10 +67,12 @@ void free_all(FreeBlock* block) noexcept {
 
 FreeBlock* take_batch(std::size_t number) noexcept {
   Depot& depot = depots[number];
+  // While more and more objects are made it is empty, and threads only look.
+  if (depot.top.load(std::memory_order_relaxed) == nullptr) return nullptr;
   if (!depot.mutex.try_lock()) return nullptr;
-  FreeBlock* const batch = depot.top;
+  FreeBlock* const batch = depot.top.load(std::memory_order_relaxed);
   if (batch != nullptr) {
-    depot.top = batch->next_batch;
+    depot.top.store(batch->next_batch, std::memory_order_relaxed);
     --depot.batches;
   }
   depot.mutex.unlock();
@@ -81,8 +84,8 @@ void give_batch(std::size_t number, FreeBlock* batch) noexcept {
   if (!depot.mutex.try_lock()) return free_all(batch);
   const bool has_room = (depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes;
   if (has_room) {
-    batch->next_batch = depot.top;
-    depot.top = batch;
+    batch->next_batch = depot.top.load(std::memory_order_relaxed);
+    depot.top.store(batch, std::memory_order_relaxed);
     ++depot.batches;
   }
   depot.mutex.unlock();

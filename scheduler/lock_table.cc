@@ -50,7 +50,7 @@ LockTable::~LockTable() {
 void LockTable::find_nodes(EntryLocks& locks) noexcept {
   PV2_ASSERT(locks.node_count_ == 0, "the nodes of an entry are found once");
   const ResourceKey* const primary = &locks.set_.primary();
-  std::vector<LockRequest> requests = std::move(locks.set_).requests();
+  LockRequests requests = std::move(locks.set_).requests();
   PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
              "an entry asks for at most kMaxLocks locks");
   std::uintptr_t* words = locks.few_nodes_;

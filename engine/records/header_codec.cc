@@ -10,8 +10,8 @@
 #include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "records/named_values.h"
 #include "records/row_writer.h"
@@ -168,7 +168,7 @@ bool read_submission(WireReader& reader, NamedValues& named, Execution& executio
 
 // The lock set of a header, before it is built again through the verbs of LockSet.
 struct StoredLocks {
-  std::vector<LockRequest> requests;
+  LockRequests requests;
   ResourceKey primary;
   LockScope scope = LockScope::kOperation;
 
@@ -195,12 +195,12 @@ struct StoredLocks {
     return Status();
   }
   // The first key that is added becomes the primary one.
-  void add_to(LockSet& locks) const {
-    if (requests.empty()) return;
-    for (const LockRequest& request : requests) {
-      if (request.key == primary) locks.key(request.key, request.mode);
-    }
-    for (const LockRequest& request : requests) locks.key(request.key, request.mode);
+  void move_to(LockSet& locks) {
+    const auto first =
+        std::find_if(requests.begin(), requests.end(),
+                     [this](const LockRequest& request) { return request.key == primary; });
+    if (first != requests.end()) std::iter_swap(requests.begin(), first);
+    for (LockRequest& request : requests) locks.key(std::move(request.key), request.mode);
     locks.scope(scope);
   }
 };
@@ -275,7 +275,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
     return Status(StatusCode::kCorruption, "header names no procedure or no root");
   }
   if (facts.type_name.empty()) return Status(StatusCode::kCorruption, "header names no type");
-  if (!locks.requests.empty()) locks.add_to(execution.edit_locks());
+  if (!locks.requests.empty()) locks.move_to(execution.edit_locks());
   return Status();
 }
 

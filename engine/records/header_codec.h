@@ -27,7 +27,7 @@ void encode_header(const Execution& execution, std::string& out);
 struct HeaderFacts {
   ProcedureId parent;
   ProcedureId root;
-  std::string type_name;
+  std::string_view type_name;             ///< Within the row.
   PartStatus user = PartStatus::kIntact;  ///< Of the arguments.
 };
 /// Sets the identity of `execution`. A failure means that the engine's part cannot be read; damaged

@@ -16,6 +16,7 @@
 #include <future>
 #include <optional>
 
+#include "recovery/load_threads.h"
 #include "recovery/record_reader.h"
 #include "recovery/row_chunk.h"
 
@@ -41,18 +42,19 @@ class ChunkedScan {
 
  private:
   Status add(const StoredRow& row);
-  void read_chunk(std::launch where);
+  [[nodiscard]] Task take_chunk();
   Status visit_oldest();
 
   const ExecutorOptions& options_;
   ProcedureStore& store_;
   const std::optional<ProcedureId> end_;
   const Visitor visit_;
-  const std::size_t side_by_side_;  // chunks that are decoded at once; 0: on this thread
-  RowChunk chunk_;                  // being filled
+  const std::size_t read_ahead_;  // chunks that may be decoded, or being decoded, and not visited
+  RowChunk chunk_;                // being filled
   ProcedureId last_in_chunk_;
   ProcedureId highest_passed_over_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
+  LoadThreads threads_;  // last, because what they do uses the members above
 };
 
 }  // namespace pv2

@@ -42,8 +42,8 @@ Status EndedRoots::ask_about(EngineCore& core, const ReadRecords& read) {
     return root == std::exchange(last, root) ? Status() : ask_about(core, root, read);
   };
   for (const LoadedProcedure& loaded : read.procedures) {
-    if (loaded.header.root == loaded.execution->id) continue;
-    if (Status status = ask(loaded.header.root); !status.ok()) return status;
+    if (loaded.root == loaded.execution->id) continue;
+    if (Status status = ask(loaded.root); !status.ok()) return status;
   }
   for (const AuditCopy& copy : read.audit_copies) {
     if (Status status = ask(copy.root); !status.ok()) return status;

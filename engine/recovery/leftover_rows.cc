@@ -41,12 +41,12 @@ void LeftoverRows::add_copy(AuditCopy copy, bool root_is_there) {
 }
 
 void LeftoverRows::add_of_ended_root(const LoadedProcedure& loaded) {
-  of_ended_roots_[loaded.header.root].push_back(loaded.execution->id);
+  of_ended_roots_[loaded.root].push_back(loaded.execution->id);
   add_messages_of(loaded);
 }
 
 void LeftoverRows::add_of_live_root(const LoadedProcedure& loaded) {
-  of_live_roots_[loaded.header.root].push_back(loaded.execution->id);
+  of_live_roots_[loaded.root].push_back(loaded.execution->id);
   add_messages_of(loaded);
 }
 

@@ -23,8 +23,8 @@ namespace {
 // nullptr: its parent is not there, or is of another tree.
 Execution* parent_of(EngineCore& core, const LoadedProcedure& loaded, ProcedureId id,
                      const Execution* root) PV2_REQUIRES(core.state_mutex) {
-  if (!(loaded.header.parent < id)) return nullptr;
-  Execution* const parent = core.find(loaded.header.parent);
+  if (!(loaded.parent < id)) return nullptr;
+  Execution* const parent = core.find(loaded.parent);
   return parent != nullptr && parent->root == root ? parent : nullptr;
 }
 
@@ -54,11 +54,11 @@ void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& load
 
 // Children leave before their parents, so the row of its parent is there.
 bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
+  if (!loaded.parent) return false;
   const ProcedureId id = loaded.execution->id;
-  Execution* const parent = loaded.header.parent < id ? core.find(loaded.header.parent) : nullptr;
-  const bool left =
-      left_.contains(loaded.header.parent) ||
-      (parent != nullptr && parent->root->id == loaded.header.root && is_over(*parent));
+  Execution* const parent = loaded.parent < id ? core.find(loaded.parent) : nullptr;
+  const bool left = left_.contains(loaded.parent) ||
+                    (parent != nullptr && parent->root->id == loaded.root && is_over(*parent));
   if (left) left_.emplace(id, true);
   return left;
 }
@@ -85,13 +85,12 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   Execution* const parent = parent_of(core, loaded, execution.id, root);
   execution.phase.move_to(Phase::kIdle);
   execution.started = may_have_begun(execution, execution.record.holds_locks);
-  const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
+  const bool is_root = loaded.root == execution.id && !loaded.parent;
   const bool has_root = root != nullptr && !is_stand_in(*root);
   if (!is_root && (!has_root || parent == nullptr)) {
-    loaded.problem =
-        Status(StatusCode::kCorruption,
-               "it belongs to " + name_of(has_root ? loaded.header.parent : loaded.header.root) +
-                   ", of which there is no record");
+    loaded.problem = Status(StatusCode::kCorruption,
+                            "it belongs to " + name_of(has_root ? loaded.parent : loaded.root) +
+                                ", of which there is no record");
   }
   if (!is_root && root == nullptr) execution.stored = Stored::kTorn;
   // A member without its parent still belongs to its root; the whole tree is frozen.
@@ -110,7 +109,7 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
 // nullptr: it is a root, or its record names a root that cannot be one.
 Execution* LoadedTrees::root_of(EngineCore& core, const Execution& execution,
                                 const LoadedProcedure& loaded) {
-  const ProcedureId id = loaded.header.root;
+  const ProcedureId id = loaded.root;
   if (!(id < execution.id)) return nullptr;
   Execution* const found = core.find(id);
   if (found == nullptr) return &stand_in_for(core, id, execution);

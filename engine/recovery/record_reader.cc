@@ -115,8 +115,8 @@ Status RecordReader::cannot_read(ProcedureId id, Status why) {
   std::erase_if(read_.audit_copies, [&](const AuditCopy& copy) { return is_its(copy.key); });
   if (read_.procedures.empty() || read_.procedures.back().execution->id != id) return Status();
   const LoadedProcedure& loaded = read_.procedures.back();
-  record.type = loaded.header.type_name;
-  if (loaded.header.root) record.root = loaded.header.root;
+  record.type = loaded.execution->name_of_type();
+  if (loaded.root) record.root = loaded.root;
   record.locks = loaded.execution->locks().to_set();
   read_.procedures.pop_back();
   return Status();
@@ -194,22 +194,25 @@ LoadedProcedure* RecordReader::last_read(ProcedureId id) {
 
 Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) {
   LoadedProcedure loaded;
+  HeaderFacts facts;
   loaded.execution = std::make_unique<Execution>();
   Execution& execution = *loaded.execution;
-  const Status status = decode_header(row.value, execution, loaded.header);
+  const Status status = decode_header(row.value, execution, facts);
   if (!status.ok()) return status;
+  loaded.parent = facts.parent;
+  loaded.root = facts.root;
   if (execution.id != key.id) {
     return Status(StatusCode::kCorruption, "it says that it is " + name_of(execution.id));
   }
   PV2_ASSERT(read_.procedures.empty() || read_.procedures.back().execution->id < execution.id,
              "procedures are read in order of id");
-  execution.type = registry_.find(loaded.header.type_name);
+  execution.type = registry_.find(facts.type_name);
   if (execution.type == nullptr) {
-    loaded.problem = Status(StatusCode::kNotSupported, "its type '" + loaded.header.type_name +
+    loaded.problem = Status(StatusCode::kNotSupported, "its type '" + std::string(facts.type_name) +
                                                            "' is not registered in this program");
-    execution.type_name = loaded.header.type_name;
+    execution.type_name = facts.type_name;
   }
-  if (loaded.header.user == PartStatus::kDamaged) {
+  if (facts.user == PartStatus::kDamaged) {
     loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
   }
   if (execution.locks().size() > SchedulerEntry::kMaxLocks) {
@@ -331,7 +334,7 @@ Status RecordReader::finish() {
     return cannot_read(execution.id, Status(StatusCode::kCorruption,
                                             name_of(execution.id) + " has a header but no state"));
   }
-  if (last.header.root != execution.id || !is_finished(execution.record.state)) {
+  if (last.root != execution.id || !is_finished(execution.record.state)) {
     check_fields(last);
     return Status();
   }

@@ -28,7 +28,8 @@ enum class UnreadableRecords : std::uint8_t;
 /// A procedure as its rows say it.
 struct LoadedProcedure {
   std::unique_ptr<Execution> execution;
-  HeaderFacts header;
+  ProcedureId parent;  ///< Not valid: a root.
+  ProcedureId root;
   bool has_state = false;
   bool checked = false;           ///< Its fields were decoded.
   Status problem;                 ///< Why its tree has to be quarantined.

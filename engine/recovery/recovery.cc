@@ -171,7 +171,7 @@ Status Recovery::link(ReadRecords read) {
 }
 
 void Recovery::link(LoadedProcedure& loaded) {
-  if (ended_roots_.has_ended(loaded.header.root)) {
+  if (ended_roots_.has_ended(loaded.root)) {
     leftovers_.add_of_ended_root(loaded);
   } else if (trees_.has_left(core_, loaded)) {
     leftovers_.add_of_live_root(loaded);

@@ -140,7 +140,7 @@ TEST_CASE(
           break;
       }
     }
-    std::vector<LockRequest> wanted;
+    LockRequests wanted;
     for (const auto& [key, mode] : expected) wanted.push_back({key, mode});
     REQUIRE((locks.requests() == wanted));
   }

@@ -80,7 +80,8 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
                       ProcedureId root_id) {
   Execution execution;
   HeaderFacts facts;
-  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
+  const std::string header = row(disk, id, RowKind::kHeader);
+  REQUIRE(decode_header(header, execution, facts).ok());
   Execution parent;
   Execution root;
   parent.id = parent_id;
@@ -98,7 +99,8 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
 void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
   Execution execution;
   HeaderFacts facts;
-  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
+  const std::string header = row(disk, id, RowKind::kHeader);
+  REQUIRE(decode_header(header, execution, facts).ok());
   for (std::size_t i = 100'000; execution.locks().size() < count; ++i) {
     execution.edit_locks().key({ResourceClass::kHostFirst, std::to_string(i)},
                                LockMode::kExclusive);

@@ -71,7 +71,7 @@ TEST_CASE("a nonce that an older program has recorded still names its submission
   REQUIRE(decode_header(header, execution, facts).ok());
   CHECK(execution.fingerprint().form == Fingerprint::Form::kExact);
   ProcedureType type;
-  type.name = facts.type_name;
+  type.name = std::string(facts.type_name);
   execution.type = &type;
   execution.root = &execution;
   execution.nonce_use.edit().fingerprint = joined(owner, "a");

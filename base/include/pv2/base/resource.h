@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "pv2/base/block_cache.h"
+
 namespace pv2 {
 
 /// The kinds of things that can be locked, in the global order in which locks are taken. Persisted.
@@ -55,6 +57,9 @@ struct LockRequest {
 
   friend auto operator<=>(const LockRequest&, const LockRequest&) = default;
 };
+
+/// One thread makes the set of a procedure, and another one resolves its keys.
+using LockRequests = std::vector<LockRequest, BlockAllocator<LockRequest>>;
 
 /// For how long a procedure keeps its lock set. Whatever the scope, the procedure keeps its locks
 /// while work that it has offloaded runs. Persisted.
@@ -100,10 +105,10 @@ class LockSet {
 
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
   /// The requests in the global order, each key once.
-  [[nodiscard]] const std::vector<LockRequest>& requests() const& noexcept { return requests_; }
+  [[nodiscard]] const LockRequests& requests() const& noexcept { return requests_; }
   /// For a temporary, by value, so that `for (auto& request : procedure.locks().requests())` is
   /// safe.
-  [[nodiscard]] std::vector<LockRequest> requests() && noexcept { return std::move(requests_); }
+  [[nodiscard]] LockRequests requests() && noexcept { return std::move(requests_); }
   /// The resource in whose queue the procedure waits: the one asked for first (for a region, its
   /// table). When the set is empty, a key of class kGlobal with an empty name.
   [[nodiscard]] const ResourceKey& primary() const& noexcept;
@@ -115,7 +120,7 @@ class LockSet {
   /// Returns its index in requests_.
   std::uint32_t add(ResourceKey key, LockMode mode);
 
-  std::vector<LockRequest> requests_;
+  LockRequests requests_;
   std::uint32_t primary_ = 0;  // the index in requests_ of what was asked for first
   LockScope scope_ = LockScope::kOperation;
 };
