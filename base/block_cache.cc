@@ -52,7 +52,9 @@ static_assert(size_number(25) == 2 &&
 // Full batches that threads have left for others. Never destroyed: threads may end after main().
 struct Depot {
   Mutex mutex;
-  std::atomic<FreeBlock*> top{nullptr};  // changed under the mutex
+  // Written only under the mutex, and followed only by a thread that holds it. A look without it
+  // is a hint, so relaxed is enough.
+  std::atomic<FreeBlock*> top{nullptr};
   std::size_t batches PV2_GUARDED_BY(mutex) = 0;
 };
 constinit Depot depots[kSizes];
@@ -67,7 +69,7 @@ void free_all(FreeBlock* block) noexcept {
 
 FreeBlock* take_batch(std::size_t number) noexcept {
   Depot& depot = depots[number];
-  // While more and more objects are made it is empty, and threads only look.
+  // While more and more objects are made it is empty: this look saves the mutex.
   if (depot.top.load(std::memory_order_relaxed) == nullptr) return nullptr;
   if (!depot.mutex.try_lock()) return nullptr;
   FreeBlock* const batch = depot.top.load(std::memory_order_relaxed);

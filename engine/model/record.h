@@ -164,7 +164,7 @@ struct Record : Progress {
   std::unique_ptr<InterruptedMembers> interrupted;
 
   /// The outcome of the last run of a step; orders are skipped. None if no step has run, or if
-  /// orders have pushed its entry out of the ring.
+  /// orders have pushed its entry out.
   [[nodiscard]] std::optional<Outcome::Kind> last_outcome() const noexcept;
   /// Whether its deadline, if it has one, ends a back-off and not a wait that its step asked for.
   [[nodiscard]] bool backs_off() const noexcept;

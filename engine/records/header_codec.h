@@ -31,7 +31,7 @@ struct HeaderFacts {
   PartStatus user = PartStatus::kIntact;  ///< Of the arguments.
 };
 /// Sets the identity of `execution`. A failure means that the engine's part cannot be read; damaged
-/// arguments are reported in `facts.user` alone.
+/// arguments are reported in `facts.user` alone. `facts` has views into `row`.
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts);
 
 }  // namespace pv2

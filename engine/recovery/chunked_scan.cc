@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/engine_core.h"
+#include "core/task_pool.h"
 #include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_registry.h"
 #include "records/row_keys.h"
@@ -19,36 +21,34 @@
 namespace pv2 {
 namespace {
 
-// Some 0.3 ms of decoding, and still in the cache when it is visited.
+// Some 0.3 ms of decoding, and what is decoded is still in the cache when it is visited.
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
-// To scan and to visit a procedure takes longer than to decode it, so the thread that scans cannot
-// keep many others busy.
-constexpr std::size_t kThreadsMax = 4;
+// A chunk ends with the row that fills it, so most go a little beyond that.
+constexpr std::size_t kChunkRoom = kChunkBytes + kChunkBytes / 4;
 
 // One for each processor that the thread which scans leaves. Without workers the host wants one
 // thread.
-std::size_t threads_for(const ExecutorOptions& options) {
-  return options.workers == 0
-             ? 0
-             : std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, kThreadsMax + 1) - 1;
+std::size_t decoders_for(const ExecutorOptions& options) {
+  return options.workers == 0 ? 0 : std::max(std::thread::hardware_concurrency(), 1U) - 1;
 }
 
 }  // namespace
 
-ChunkedScan::ChunkedScan(const ExecutorOptions& options, ProcedureStore& store,
-                         std::optional<ProcedureId> end, Visitor visit)
-    : options_(options),
-      store_(store),
+ChunkedScan::ChunkedScan(const EngineCore& core, std::optional<ProcedureId> end, Visitor visit)
+    : core_(core),
       end_(end),
       visit_(std::move(visit)),
-      read_ahead_(2 * threads_for(options)),
-      chunk_(kChunkBytes),
-      threads_(threads_for(options)) {}
+      read_ahead_(2 * decoders_for(core.options) + 2),
+      chunk_(kChunkRoom),
+      decoders_(decoders_for(core.options)) {}
 
 Status ChunkedScan::run() {
   Status status =
-      store_.scan(Space::kProcedure, "", [this](const StoredRow& row) { return add(row); });
-  if (status.ok()) take_chunk()();
+      core_.store.scan(Space::kProcedure, "", [this](const StoredRow& row) { return add(row); });
+  if (status.ok()) {
+    Task read_last = take_chunk();
+    read_last();
+  }
   while (status.ok() && !reading_.empty()) status = visit_oldest();
   return status;
 }
@@ -61,7 +61,7 @@ Status ChunkedScan::add(const StoredRow& row) {
     return Status();
   }
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
-    threads_.run(take_chunk());
+    decoders_.run(take_chunk());
     if (reading_.size() > read_ahead_) {
       if (Status status = visit_oldest(); !status.ok()) return status;
     }
@@ -75,9 +75,10 @@ Status ChunkedScan::add(const StoredRow& row) {
 // chunk.
 Task ChunkedScan::take_chunk() {
   std::packaged_task<Result<ReadRecords>()> read(
-      [&registry = options_.registry, &store = store_, policy = options_.unreadable,
-       chunk = std::exchange(chunk_, RowChunk(kChunkBytes))]() -> Result<ReadRecords> {
-        RecordReader reader(registry, store, policy);
+      [&core = core_,
+       chunk = std::exchange(chunk_, RowChunk(kChunkRoom))]() -> Result<ReadRecords> {
+        const EngineThread mark(&core);  // it makes objects of the host
+        RecordReader reader(core.options.registry, core.store, core.options.unreadable);
         Status status = chunk.for_each([&](const StoredRow& row) { return reader.read(row); });
         if (status.ok()) status = reader.finish();
         if (!status.ok()) return status;
@@ -90,7 +91,8 @@ Task ChunkedScan::take_chunk() {
 Status ChunkedScan::visit_oldest() {
   PV2_ASSERT(!reading_.empty(), "a chunk that is visited is being read");
   std::future<Result<ReadRecords>>& oldest = reading_.front();
-  while (oldest.wait_for(std::chrono::seconds(0)) != std::future_status::ready && threads_.help()) {
+  while (oldest.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (!decoders_.help()) break;
   }
   Result<ReadRecords> read = oldest.get();
   reading_.pop_front();

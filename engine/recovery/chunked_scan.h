@@ -2,7 +2,8 @@
 //
 // ChunkedScan: reads the rows of all live procedures. One thread scans the store and cuts the rows
 // into chunks; other threads decode the chunks, side by side; the first thread visits what they
-// read, in order of id. A failed read or visit ends the scan.
+// read, in order of id. Where it would have to wait, it decodes what no other thread has begun. A
+// failed read or visit ends the scan.
 //
 //     store --rows--> RowChunk --RecordReader, side by side--> ReadRecords --in order--> visitor
 
@@ -16,13 +17,13 @@
 #include <future>
 #include <optional>
 
-#include "recovery/load_threads.h"
+#include "recovery/decoders.h"
 #include "recovery/record_reader.h"
 #include "recovery/row_chunk.h"
 
 namespace pv2 {
 
-struct ExecutorOptions;
+struct EngineCore;
 
 /// Used once. Owned by one thread. Its destructor waits for the threads that still read.
 class ChunkedScan {
@@ -30,10 +31,8 @@ class ChunkedScan {
   /// Called on the thread of run().
   using Visitor = std::function<Status(ReadRecords)>;
 
-  /// `options` and `store` must outlive the scan, which passes over procedures with ids from
-  /// `end` on.
-  ChunkedScan(const ExecutorOptions& options, ProcedureStore& store, std::optional<ProcedureId> end,
-              Visitor visit);
+  /// `core` must outlive the scan, which passes over procedures with ids from `end` on.
+  ChunkedScan(const EngineCore& core, std::optional<ProcedureId> end, Visitor visit);
 
   /// Returns after the last visit, or with the first failure.
   Status run();
@@ -45,16 +44,16 @@ class ChunkedScan {
   [[nodiscard]] Task take_chunk();
   Status visit_oldest();
 
-  const ExecutorOptions& options_;
-  ProcedureStore& store_;
+  const EngineCore& core_;
   const std::optional<ProcedureId> end_;
   const Visitor visit_;
-  const std::size_t read_ahead_;  // chunks that may be decoded, or being decoded, and not visited
-  RowChunk chunk_;                // being filled
+  // How many chunks may be cut off and not visited; one more while the oldest is visited.
+  const std::size_t read_ahead_;
+  RowChunk chunk_;  // being filled
   ProcedureId last_in_chunk_;
   ProcedureId highest_passed_over_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
-  LoadThreads threads_;  // last, because what they do uses the members above
+  Decoders decoders_;  // last, because their tasks use the members above
 };
 
 }  // namespace pv2

@@ -98,10 +98,12 @@ Status Recovery::load(Effects& effects) {
 }
 
 Status Recovery::read_procedures() {
-  ChunkedScan scan(core_.options, core_.store, first_new_,
-                   [this](ReadRecords read) { return link(std::move(read)); });
-  Status status = scan.run();
-  if (status.ok()) status = check_new_ids(scan.highest_passed_over());
+  Status status;
+  {
+    ChunkedScan scan(core_, first_new_, [this](ReadRecords read) { return link(std::move(read)); });
+    status = scan.run();
+    if (status.ok()) status = check_new_ids(scan.highest_passed_over());
+  }
   if (status.ok()) status = trees_.find_lost_nonces(core_);
   if (status.ok()) status = dates_.read(core_);
   return status;

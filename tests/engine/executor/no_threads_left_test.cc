@@ -3,20 +3,10 @@
 // A machine that has no thread left. open() says so, whichever of its threads is missing, and
 // leaves nothing behind. start() cannot fail.
 
-#include <pv2/base/thread.h>
-
 #include "support/engine_world.h"
+#include "support/new_threads_limit.h"
 
 namespace pv2::testing::no_threads_left_test {
-namespace {
-
-struct Limit {
-  explicit Limit(std::size_t left) { limit_new_threads_for_tests(left); }
-  ~Limit() { limit_new_threads_for_tests(std::nullopt); }
-};
-
-}  // namespace
-
 TEST_CASE(
     "open() says that no thread is left, whichever is missing, and the store opens afterwards") {
   World world;
@@ -33,7 +23,7 @@ TEST_CASE(
   };
   std::size_t enough = 0;
   for (;; ++enough) {
-    const Limit limit(enough);
+    const NewThreadsLimit limit(enough);
     const auto opened = open();
     if (opened.ok()) break;
     CHECK(opened.status().code() == StatusCode::kResourceExhausted);
@@ -44,7 +34,7 @@ TEST_CASE(
 
   auto executor = open().value();
   {
-    const Limit none(0);
+    const NewThreadsLimit none(0);
     executor->start();
   }
   const auto submitted = executor->submit(Job(world, "a"));

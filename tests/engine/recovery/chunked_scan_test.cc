@@ -3,15 +3,22 @@
 // A store of many chunks, which several threads decode: everything is loaded, whatever the chunks,
 // and what cannot be read ends open(), wherever it is.
 
+#include <latch>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "records/row_keys.h"
 #include "support/engine_world.h"
+#include "support/new_threads_limit.h"
 
 namespace pv2::testing::chunked_scan_test {
 namespace {
 
 constexpr int kProcedures = 600;
 
-// Procedures that wait, a parent and its child in turn, with 16 KiB each: about ten chunks.
+// Procedures that wait, a parent and its child in turn, with 16 KiB each: more than a hundred
+// chunks.
 struct Stored {
   EngineWorld engine;
   std::vector<ProcedureId> live;  // in order of id
@@ -46,7 +53,91 @@ struct Stored {
   }
 };
 
+// Where objects of Noted were made, and what the executor said to those constructors that ran on
+// other threads than that of the test.
+struct Made {
+  const std::thread::id test = std::this_thread::get_id();
+  ProcedureExecutor* executor = nullptr;
+  std::latch executor_is_set{1};
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::set<StatusCode> answers;
+};
+
+class Noted final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Noted";
+  explicit Noted(Made& made) {
+    const std::thread::id here = std::this_thread::get_id();
+    if (here != made.test) made.executor_is_set.wait();
+    const std::lock_guard lock(made.mutex);
+    made.threads.insert(here);
+    if (here == made.test || made.executor == nullptr) return;
+    made.answers.insert(made.executor->wait(ProcedureId{1}).status().code());
+  }
+  void fields(auto& f) { f(1, "note", note_); }
+  Outcome execute(StepContext& /*ctx*/) override { return wait_for(std::chrono::hours(1)); }
+
+ private:
+  std::string note_ = std::string(16'000, 'n');
+};
+
+constexpr int kNoted = 100;
+
+// Some ten chunks of Noted, for a program with `workers`.
+ExecutorOptions with_noted(const std::shared_ptr<MemoryDisk>& disk, Made& made, unsigned workers) {
+  ExecutorOptions options;
+  options.workers = workers;
+  options.log = {};
+  options.registry.add<Noted>(made);
+  options.store = memory(disk, {.mode = workers == 0 ? MemoryStoreOptions::Mode::kPump
+                                                     : MemoryStoreOptions::Mode::kThread});
+  return options;
+}
+
+std::shared_ptr<MemoryDisk> disk_with_noted() {
+  auto disk = std::make_shared<MemoryDisk>();
+  Made made;
+  const auto executor = open_executor(with_noted(disk, made, 0));
+  for (int i = 0; i < kNoted; ++i) REQUIRE(executor->submit(Noted(made)).ok());
+  executor->run_until_idle();
+  return disk;
+}
+
 }  // namespace
+
+TEST_CASE("without workers nothing is loaded on another thread than that of open()") {
+  const auto disk = disk_with_noted();
+  Made made;
+  const auto executor = open_executor(with_noted(disk, made, 0));
+  CHECK(executor->inspect().live_procedures() == kNoted);
+  CHECK(made.threads == std::set{std::this_thread::get_id()});
+}
+
+TEST_CASE("an object that is made to be loaded cannot wait for the executor that loads it") {
+  const auto disk = disk_with_noted();
+  Made made;
+  ExecutorOptions options = with_noted(disk, made, 2);
+  options.load = Load::kInBackground;
+  const auto executor = open_executor(std::move(options));
+  made.executor = executor.get();
+  made.executor_is_set.count_down();
+  REQUIRE(executor->wait_until_loaded().ok());  // hangs if one of them waits
+  CHECK(made.answers == std::set{StatusCode::kFailedPrecondition});
+}
+
+TEST_CASE("a machine that has no thread left for decoders loads the store nevertheless") {
+  const auto disk = disk_with_noted();
+  Made made;
+  made.executor_is_set.count_down();
+  for (std::size_t enough = 0;; ++enough) {
+    const NewThreadsLimit limit(enough);  // the first one with which it opens leaves none
+    const auto opened = ProcedureExecutor::open(with_noted(disk, made, 2));
+    if (!opened.ok()) continue;
+    CHECK((*opened)->inspect().live_procedures() == kNoted);
+    break;
+  }
+}
 
 TEST_CASE("a store of many chunks is loaded whole, and each procedure is in its tree") {
   const unsigned workers = GENERATE(0U, 2U);

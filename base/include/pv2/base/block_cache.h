@@ -49,7 +49,8 @@ class Recycled {
   static void operator delete(void* /*object*/, void* /*place*/) noexcept {}
 };
 
-/// The same for the nodes of a standard container.
+/// The same for the nodes of a standard container, or for a short vector; a longer one has its
+/// memory from operator new.
 template <class T>
 class BlockAllocator {
  public:

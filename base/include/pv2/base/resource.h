@@ -58,7 +58,8 @@ struct LockRequest {
   friend auto operator<=>(const LockRequest&, const LockRequest&) = default;
 };
 
-/// One thread makes the set of a procedure, and another one resolves its keys.
+/// The requests of a lock set. Their memory comes from take_block(), because one thread often makes
+/// a set and another one frees it.
 using LockRequests = std::vector<LockRequest, BlockAllocator<LockRequest>>;
 
 /// For how long a procedure keeps its lock set. Whatever the scope, the procedure keeps its locks

@@ -2,7 +2,7 @@
 //
 // Each task starts one more thread, until there are as many as there may be.
 
-#include "recovery/load_threads.h"
+#include "recovery/decoders.h"
 
 #include <pv2/base/thread.h>
 
@@ -10,31 +10,31 @@
 
 namespace pv2 {
 
-LoadThreads::~LoadThreads() {
+Decoders::~Decoders() {
   {
-    MutexLock lock(load_tasks_mutex_);
+    MutexLock lock(decoders_mutex_);
     over_ = true;
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void LoadThreads::run(Task task) {
+void Decoders::run(Task task) {
   if (threads_.size() < most_) {
-    auto thread = start_thread("pv2-loader", "loading the store", [this] { work(); });
+    auto thread = start_thread("pv2-decoder", "decoding the store", [this] { work(); });
     if (thread.ok()) threads_.push_back(*std::move(thread));
   }
   {
-    MutexLock lock(load_tasks_mutex_);
+    MutexLock lock(decoders_mutex_);
     tasks_.push_back(std::move(task));
   }
   changed_.notify_one();
 }
 
-bool LoadThreads::help() {
+bool Decoders::help() {
   Task task;
   {
-    MutexLock lock(load_tasks_mutex_);
+    MutexLock lock(decoders_mutex_);
     if (tasks_.empty()) return false;
     task = take();
   }
@@ -42,12 +42,12 @@ bool LoadThreads::help() {
   return true;
 }
 
-void LoadThreads::work() {
+void Decoders::work() {
   for (;;) {
     Task task;
     {
-      MutexLock lock(load_tasks_mutex_);
-      while (tasks_.empty() && !over_) changed_.wait(load_tasks_mutex_);
+      MutexLock lock(decoders_mutex_);
+      while (tasks_.empty() && !over_) changed_.wait(decoders_mutex_);
       if (over_) return;
       task = take();
     }
@@ -55,7 +55,7 @@ void LoadThreads::work() {
   }
 }
 
-Task LoadThreads::take() {
+Task Decoders::take() {
   Task task = std::move(tasks_.front());
   tasks_.pop_front();
   return task;

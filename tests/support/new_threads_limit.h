@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NewThreadsLimit: a machine that has only so many threads left.
+
+#pragma once
+
+#include <pv2/base/thread.h>
+
+#include <cstddef>
+#include <optional>
+
+namespace pv2::testing {
+
+/// Applies to the whole process, as long as it exists.
+class NewThreadsLimit {
+ public:
+  explicit NewThreadsLimit(std::size_t left) { limit_new_threads_for_tests(left); }
+  ~NewThreadsLimit() { limit_new_threads_for_tests(std::nullopt); }
+  NewThreadsLimit(const NewThreadsLimit&) = delete;
+  NewThreadsLimit& operator=(const NewThreadsLimit&) = delete;
+};
+
+}  // namespace pv2::testing
