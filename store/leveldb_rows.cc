@@ -105,8 +105,7 @@ Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) c
   const leveldb::Status found = db_->Get(checked(), slice(full_key), &value);
   if (found.IsNotFound()) return std::optional<std::string>();
   if (!found.ok()) {
-    return translate(found).with_context(
-        fmt::format("reading {} of store {}", describe_key(full_key), directory_.path()));
+    return explain(found, fmt::format("reading {} of", describe_key(full_key)));
   }
   if (value.size() < kSequenceBytes) return too_short(full_key);
   value.erase(0, kSequenceBytes);

@@ -7,6 +7,7 @@
 #include <pv2/base/thread.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/effects.h"
@@ -17,6 +18,18 @@
 #include "submission/results.h"
 
 namespace pv2 {
+namespace {
+
+// The files of a store change while it is loaded, so it does not know which of them is damaged.
+Status why_nothing_goes_on(const Status& failure) {
+  Status why = failure.with_context("nothing goes on and nothing more is accepted");
+  if (why.code() != StatusCode::kCorruption) return why;
+  return Status(why.code(),
+                std::string(why.message()) +
+                    "; open it with Load::kBeforeOpenReturns, which names a file that is damaged");
+}
+
+}  // namespace
 
 BackgroundLoad::BackgroundLoad(EngineCore& core, Publisher& publisher, Results& results)
     : core_(core), publisher_(publisher), results_(results) {}
@@ -54,9 +67,7 @@ void BackgroundLoad::run(Recovery& recovery, const std::function<void()>& start)
   Effects effects;
   const Status loaded = guarded([&] { return "loading " + core_.store_name; },
                                 [&] { return recovery.load(effects); });
-  if (!loaded.ok()) {
-    publisher_.end_run(loaded.with_context("nothing goes on and nothing more is accepted"));
-  }
+  if (!loaded.ok()) publisher_.end_run(why_nothing_goes_on(loaded));
   publisher_.perform(effects);
   if (!loaded.ok()) return;
   {

@@ -113,11 +113,10 @@ Status Recovery::read_procedures() {
 Status Recovery::check_new_ids(ProcedureId highest) {
   StateLock lock(core_, Width::kNarrow);
   if (!highest || core_.state.ids.was_issued(highest)) return Status();
-  return Status(StatusCode::kCorruption,
-                "there is a record of " + name_of(highest) +
-                    ", but the store says that no id from " +
-                    std::to_string(core_.state.ids.first()) +
-                    " on was issued before; open it with Load::kBeforeOpenReturns");
+  return Status(StatusCode::kCorruption, "there is a record of " + name_of(highest) +
+                                             ", but the store says that no id from " +
+                                             std::to_string(core_.state.ids.first()) +
+                                             " on was issued before");
 }
 
 Status Recovery::read_watermark() {
