@@ -20,13 +20,15 @@
 namespace pv2 {
 namespace {
 
-// The files of a store change while it is loaded, so it does not know which of them is damaged.
+// The files of a store may change while it is loaded. So the store may not know which of them is
+// damaged.
 Status why_nothing_goes_on(const Status& failure) {
   Status why = failure.with_context("nothing goes on and nothing more is accepted");
   if (why.code() != StatusCode::kCorruption) return why;
-  return Status(why.code(),
-                std::string(why.message()) +
-                    "; open it with Load::kBeforeOpenReturns, which names a file that is damaged");
+  return Status(
+      why.code(),
+      std::string(why.message()) +
+          "; open it with Load::kBeforeOpenReturns, which names the file if one is damaged");
 }
 
 }  // namespace

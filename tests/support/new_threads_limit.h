@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NewThreadsLimit: a machine that has only so many threads left.
+// NewThreadsLimit lets a test run as on a machine that can start only a few more threads.
 
 #pragma once
 
