@@ -111,7 +111,7 @@ Written Committer::write_queued() {
     look_at_sizes_ = queued_too_large_;
     taken = std::move(queue_);
   }
-  write_and_publish(std::move(taken));
+  write_and_publish(std::move(taken), Thread::kCaller);
   MutexLock lock(queue_mutex_);
   lent_ = false;
   if (queue_.empty() && state_ == State::kOpen) return Written::kAll;
@@ -142,7 +142,7 @@ std::size_t Committer::queued() const {
 
 void Committer::run() {
   for (CommitList taken = wait_for_requests(); !taken.empty(); taken = wait_for_requests()) {
-    write_and_publish(std::move(taken));
+    write_and_publish(std::move(taken), Thread::kOwn);
   }
 }
 
@@ -192,7 +192,7 @@ bool Committer::pump(std::size_t requests_max) {
     borrower_ = std::this_thread::get_id();
   }
   if (taken.empty()) return false;
-  write_and_publish(std::move(taken));
+  write_and_publish(std::move(taken), Thread::kCaller);
   MutexLock lock(queue_mutex_);
   lent_ = false;
   return true;
@@ -200,7 +200,7 @@ bool Committer::pump(std::size_t requests_max) {
 
 // A thread that has no memory for this ends the process, whichever it is: if a thread that borrows
 // the place of the committer's could leave it by an exception, nothing would be written any more.
-void Committer::write_and_publish(CommitList taken) noexcept {
+void Committer::write_and_publish(CommitList taken, Thread by) noexcept {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     gathering_.published(unit.size());
@@ -208,8 +208,18 @@ void Committer::write_and_publish(CommitList taken) noexcept {
     if (!failure_.ok())
       unit.for_each([this](CommitRequest& request) { request.status = failure_; });
     if (dropped_.load(std::memory_order_relaxed)) return;
-    sink_.on_committed(std::move(unit));
+    if (by == Thread::kOwn && failure_.ok() && more_follows(taken)) {
+      sink_.on_committed_more_follows(std::move(unit));
+    } else {
+      sink_.on_committed(std::move(unit));
+    }
   }
+}
+
+// Whether the committer's thread, which has yet to write `taken`, writes again without sleeping.
+// Nobody but that thread takes what is queued while it is awake.
+bool Committer::more_follows(const CommitList& taken) const {
+  return !taken.empty() || queued() != 0;
 }
 
 // Usually everything fits and the list is passed on untouched.

@@ -98,7 +98,8 @@ class Committer {
   void run();
   void gather() PV2_EXCLUDES(queue_mutex_);
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
-  void write_and_publish(CommitList taken) noexcept;
+  void write_and_publish(CommitList taken, Thread by) noexcept;
+  [[nodiscard]] bool more_follows(const CommitList& taken) const PV2_EXCLUDES(queue_mutex_);
   CommitList cut_unit(CommitList& taken) const;
   Status write(const CommitList& unit);
 

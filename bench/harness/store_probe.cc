@@ -63,6 +63,12 @@ void StoreProbe::on_committed(CommitList finished) noexcept {
   sink_->on_committed(std::move(finished));
 }
 
+void StoreProbe::on_committed_more_follows(CommitList finished) noexcept {
+  take_times(finished.size());
+  copy(finished);
+  sink_->on_committed_more_follows(std::move(finished));
+}
+
 void StoreProbe::take_times(std::size_t requests) {
   const auto now = BenchClock::now();
   MutexLock lock(order_mutex_);

@@ -91,6 +91,7 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   using Verb = CommitAnswer (ProcedureStore::*)(CommitList&);
   CommitAnswer hand_on(CommitList& requests, Verb verb) PV2_EXCLUDES(order_mutex_);
   void on_committed(CommitList finished) noexcept override;
+  void on_committed_more_follows(CommitList finished) noexcept override;
   void take_times(std::size_t requests) PV2_EXCLUDES(order_mutex_);
   void copy(const CommitList& finished) PV2_EXCLUDES(recording_mutex_);
 

@@ -79,6 +79,9 @@ struct EngineCore {
   /// reserved for the top classes are counted in `idle_reserved` instead.
   std::atomic<std::size_t> idle_workers{0};
   std::atomic<std::size_t> idle_reserved{0};
+  /// How many workers are in a run that is expected to end soon. After it each of them publishes
+  /// what the store has given back. Reserved workers are not counted.
+  std::atomic<std::size_t> short_runs{0};
   /// Whether one of the idle workers looks at all runs again and again.
   std::atomic<bool> watched{false};
   /// Counts the events that a worker has to know of before it begins a step that it has taken: the

@@ -29,16 +29,20 @@ constexpr std::size_t kGarbageChunk = 512;
 
 }  // namespace
 
-// A worker calls publish_committed() after it has ceased to count as idle. So either the worker
-// finds this list, or this thread sees that no worker is idle.
-void Publisher::on_committed(CommitList finished) noexcept {
+// A worker looks for something committed after it has ceased to count as idle, or to be in a short
+// run. So either the worker finds this list, or this thread sees that there is no such worker.
+void Publisher::receive(CommitList finished, bool more_follows) noexcept {
   const EngineThread mark(&core_);
   const bool is_long = finished.size() >= kWorthAnotherThread;
+  bool is_first = false;  // no earlier list waits
   {
     MutexLock lock(committed_mutex_);
+    is_first = committed_.empty();
     committed_.splice_back(std::move(finished));
+    note_committed();
   }
   if (is_long && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  if (is_long && is_first && more_follows && core_.short_runs.load() != 0) return;
   publish_committed();
 }
 
@@ -50,16 +54,13 @@ void Publisher::publish_committed() {
       if (publishing_ || committed_.empty()) return;
       publishing_ = true;
       taken = std::exchange(committed_, {});
+      note_committed();
     }
     publish(std::move(taken));
     MutexLock lock(committed_mutex_);
     publishing_ = false;
+    note_committed();
   }
-}
-
-bool Publisher::has_committed() const {
-  MutexLock lock(committed_mutex_);
-  return !publishing_ && !committed_.empty();
 }
 
 // The callbacks that this function calls may make further requests durable. It publishes these

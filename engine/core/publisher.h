@@ -6,15 +6,21 @@
 // section has decided (Effects).
 //
 // It is the sink of the store. So it runs on the committer's thread, or on the thread that
-// committed if the store has no committer. It leaves a long list to an idle worker, so that the
-// committer can go on writing. A thread that publishes calls callbacks of the host, and then
-// publishes what these have made durable.
+// committed if the store has no committer. It leaves a long list to a worker that is idle or soon
+// comes out of its run, so that the committer can go on writing, and because what is published is
+// in the cache of the worker that runs its next step. A thread that publishes calls callbacks of
+// the host, and then publishes what these have made durable.
+//
+// The invariant of what is left: a worker has yet to look whether something is committed before it
+// sleeps, or the committer comes again after its next write and then leaves nothing. So a list
+// waits for one write at most, whatever the steps of the workers do.
 //
 // How it fails: a request that comes back with an error ends the run of the engine (store_failed).
 // No request after it is published.
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -44,12 +50,17 @@ class Publisher final : public CommitSink {
  public:
   Publisher(EngineCore& core, PublisherHooks hooks) : core_(core), hooks_(std::move(hooks)) {}
 
-  void on_committed(CommitList finished) noexcept override;
+  void on_committed(CommitList finished) noexcept override {
+    receive(std::move(finished), /*more_follows=*/false);
+  }
+  void on_committed_more_follows(CommitList finished) noexcept override {
+    receive(std::move(finished), /*more_follows=*/true);
+  }
   /// Publishes the requests that the store gave back, in order. If another thread is publishing
   /// them, returns at once: that thread takes all.
   void publish_committed() PV2_EXCLUDES(committed_mutex_);
   /// Whether publish_committed() would publish anything.
-  [[nodiscard]] bool has_committed() const PV2_EXCLUDES(committed_mutex_);
+  [[nodiscard]] bool has_committed() const noexcept { return has_committed_.load(); }
 
   /// Publishes requests that are durable or have failed, and the requests that follow from them.
   void publish(CommitList finished);
@@ -69,6 +80,10 @@ class Publisher final : public CommitSink {
   bool publish_kept();
 
  private:
+  void receive(CommitList finished, bool more_follows) noexcept PV2_EXCLUDES(committed_mutex_);
+  void note_committed() noexcept PV2_REQUIRES(committed_mutex_) {
+    has_committed_.store(!publishing_ && !committed_.empty());
+  }
   /// Who calls the callbacks that have their answer now.
   enum class HostIsCalledBy : std::uint8_t { kThisThread, kPool };
   CommitList act_on(Effects& effects, HostIsCalledBy who);
@@ -84,9 +99,10 @@ class Publisher final : public CommitSink {
   EngineCore& core_;
   const PublisherHooks hooks_;
 
-  mutable Mutex committed_mutex_;
+  Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
   bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< A thread publishes.
+  std::atomic<bool> has_committed_ = false;                   ///< changed under the mutex
 };
 
 }  // namespace pv2

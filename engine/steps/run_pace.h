@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunPace: how long the steps of one worker take, so that it knows whether a run is worth sharing
-// with an idle worker (to wake one costs 20 us), when the records of a run have waited for long
-// enough, and how many rounds of steps a run may have. An estimate: no result depends on it, and a
-// clock that jumps does no harm.
+// with an idle worker (to wake one costs 20 us), whether it ends soon, when the records of a run
+// have waited for long enough, and how many rounds of steps a run may have. An estimate: no result
+// depends on it, and a clock that jumps does no harm.
 
 #pragma once
 
@@ -44,6 +44,11 @@ class RunPace {
   [[nodiscard]] bool is_worth_sharing(std::size_t jobs) const noexcept {
     return is_long() || (rounds_ == 1 && mean_ * static_cast<std::int64_t>(jobs) >= kWorthSharing);
   }
+  /// Whether a round of `jobs` that begins now is over before another thread would have published a
+  /// long list.
+  [[nodiscard]] bool ends_soon(std::size_t jobs) const noexcept {
+    return mean_ * static_cast<std::int64_t>(jobs) < kListTakes;
+  }
   /// Whether the run has taken so long that it ends when other procedures are ready.
   [[nodiscard]] bool is_long() const noexcept {
     return steps_ != 0 && (rounds_ >= kRoundsFew || looked_ - first_ >= kRecordsWait);
@@ -66,8 +71,10 @@ class RunPace {
   static constexpr Duration kWorthSharing = std::chrono::microseconds(60);
   // About a sync.
   static constexpr Duration kRecordsWait = std::chrono::microseconds(100);
+  // A list of hundreds of records, to be published.
+  static constexpr Duration kListTakes = std::chrono::microseconds(400);
   // Of one procedure; longer ones make no difference.
-  static constexpr std::chrono::nanoseconds kMost = 2 * kWorthSharing;
+  static constexpr std::chrono::nanoseconds kMost = 2 * kListTakes;
   static constexpr unsigned kRoundsFew = 8;
   static constexpr unsigned kRoundsMost = 1024;
 

@@ -135,6 +135,7 @@ void Workers::work(std::size_t index, Work work) {
   me.may_write = work == Work::kAny;
   Polled polled;
   for (;;) {
+    publish_what_was_left(me);
     if (poll(me, std::chrono::milliseconds(0), polled)) {
       if (std::exchange(me.has_queued, false)) core_.store.wake_writer();
       take_and_run(polled, me);
@@ -148,6 +149,13 @@ void Workers::work(std::size_t index, Work work) {
       if (!core_.unavailable().ok()) return;
     }
   }
+}
+
+// Between two runs, when nothing waits for this worker. It may take long.
+void Workers::publish_what_was_left(Worker& worker) {
+  if (worker.work == Work::kTop || !publisher_.has_committed()) return;
+  if (std::exchange(worker.has_queued, false)) core_.store.wake_writer();
+  publisher_.publish_committed();
 }
 
 bool Workers::writes_queued(Worker& worker) {
@@ -325,9 +333,28 @@ void Workers::begin_run(Taken& taken, Worker& worker, bool publishes) {
   begin_round(taken, worker, publishes);
 }
 
+class Workers::ShortRun {
+ public:
+  ShortRun(EngineCore& core, const Worker& worker, std::size_t jobs)
+      : count_(core.keeps_records && polls_soon(worker) && worker.pace.ends_soon(jobs)
+                   ? &core.short_runs
+                   : nullptr) {
+    if (count_ != nullptr) count_->fetch_add(1);
+  }
+  ~ShortRun() {
+    if (count_ != nullptr) count_->fetch_sub(1);
+  }
+  ShortRun(const ShortRun&) = delete;
+  ShortRun& operator=(const ShortRun&) = delete;
+
+ private:
+  std::atomic<std::size_t>* const count_;
+};
+
 // With a store that keeps no records, a worker goes on with the procedures that can go on, round
 // after round. With any other store there is one round: the next step waits for the disk.
 std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {
+  const ShortRun ends_soon(core_, worker, taken.count);
   std::size_t steps = 0;
   do {
     steps += run_round(taken, worker);

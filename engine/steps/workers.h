@@ -122,6 +122,7 @@ class Workers {
   };
 
   void work(std::size_t index, Work work);
+  void publish_what_was_left(Worker& worker);
   /// Writes what the worker has queued. False: it has queued nothing, or the store sees to it.
   bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
@@ -150,6 +151,8 @@ class Workers {
   std::size_t run(Taken& taken, Worker& worker, std::size_t max_steps);
   void begin_round(Taken& taken, Worker& worker, bool publishes);
   std::size_t run_round(Taken& taken, Worker& worker);
+  /// In its scope the worker counts as one that soon comes out of its run, if it does.
+  class ShortRun;
   [[nodiscard]] bool may_go_on(const Worker& worker, std::size_t steps_left) const;
   bool go_on(Taken& taken, Worker& worker);
   void hand_over_at_end(Worker& worker);

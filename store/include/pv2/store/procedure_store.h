@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pv2/store/commit_request.h"
 
@@ -37,6 +38,12 @@ class CommitSink {
   virtual ~CommitSink() = default;
   /// `finished`: every request of one sync, in commit order, each with its status.
   virtual void on_committed(CommitList finished) noexcept = 0;
+  /// Like on_committed(), but said by the store's own thread when it has more to write: after that
+  /// write it calls again, unless the store is destroyed without close(). So a sink may leave
+  /// `finished` to another thread meanwhile, and see to it in the next call at the latest.
+  virtual void on_committed_more_follows(CommitList finished) noexcept {
+    on_committed(std::move(finished));
+  }
 };
 
 /// One row as it was read. The views are valid during the call only.
