@@ -49,7 +49,7 @@ class Committer {
  public:
   enum class Thread {
     kOwn,     ///< A thread of its own writes.
-    kCaller,  ///< The caller of pump() writes.
+    kCaller,  ///< The caller of pump() writes, or that of write_queued().
   };
   struct Options {
     Thread thread = Thread::kOwn;

@@ -80,7 +80,8 @@ struct EngineCore {
   std::atomic<std::size_t> idle_workers{0};
   std::atomic<std::size_t> idle_reserved{0};
   /// How many workers are in a run that is expected to end soon. After it each of them publishes
-  /// what the store has given back. Reserved workers are not counted.
+  /// what the store has given back. Reserved workers are not counted. 0 if the store keeps no
+  /// records.
   std::atomic<std::size_t> short_runs{0};
   /// Whether one of the idle workers looks at all runs again and again.
   std::atomic<bool> watched{false};

@@ -21,6 +21,9 @@ namespace {
 
 // A list of this length takes longer to publish than a worker takes to wake up.
 constexpr std::size_t kWorthAnotherThread = 256;
+// If the committer has more to write: a shorter list is published before another thread could have
+// taken it.
+constexpr std::size_t kWorthLeaving = 8;
 // How many requests one critical section publishes at most. Other threads wait for the mutex, and
 // workers for the steps that the section queues.
 constexpr std::size_t kSection = 128;
@@ -29,20 +32,22 @@ constexpr std::size_t kGarbageChunk = 512;
 
 }  // namespace
 
-// A worker looks for something committed after it has ceased to count as idle, or to be in a short
-// run. So either the worker finds this list, or this thread sees that there is no such worker.
+// A worker looks for something committed after it has begun to count as idle, after it has ceased
+// to, and after it has ceased to count as one in a short run. So either the worker finds this list,
+// or this thread sees what the worker counts as.
 void Publisher::receive(CommitList finished, bool more_follows) noexcept {
   const EngineThread mark(&core_);
-  const bool is_long = finished.size() >= kWorthAnotherThread;
+  const bool may_be_left = finished.size() >= (more_follows ? kWorthLeaving : kWorthAnotherThread);
   bool is_first = false;  // no earlier list waits
   {
     MutexLock lock(committed_mutex_);
     is_first = committed_.empty();
     committed_.splice_back(std::move(finished));
+    more_follows_ = more_follows;
     note_committed();
   }
-  if (is_long && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
-  if (is_long && is_first && more_follows && core_.short_runs.load() != 0) return;
+  if (may_be_left && is_first && more_follows && core_.short_runs.load() != 0) return;
+  if (may_be_left && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
   publish_committed();
 }
 
@@ -60,6 +65,7 @@ void Publisher::publish_committed() {
     MutexLock lock(committed_mutex_);
     publishing_ = false;
     note_committed();
+    if (more_follows_) return;  // a worker does not publish for as long as the store writes
   }
 }
 

@@ -6,14 +6,15 @@
 // section has decided (Effects).
 //
 // It is the sink of the store. So it runs on the committer's thread, or on the thread that
-// committed if the store has no committer. It leaves a long list to a worker that is idle or soon
-// comes out of its run, so that the committer can go on writing, and because what is published is
-// in the cache of the worker that runs its next step. A thread that publishes calls callbacks of
-// the host, and then publishes what these have made durable.
+// committed if the store has no committer. It leaves a list to a worker that is idle or soon comes
+// out of its run, so that the committer can go on writing, and because what is published is then in
+// the cache of the worker that runs its next step. A thread that publishes calls callbacks of the
+// host, and then publishes what these have made durable.
 //
-// The invariant of what is left: a worker has yet to look whether something is committed before it
-// sleeps, or the committer comes again after its next write and then leaves nothing. So a list
-// waits for one write at most, whatever the steps of the workers do.
+// The invariant: whenever something is committed, a thread publishes and looks again when it has
+// done so; or an idle worker was nudged for it; or the committer has more to write and comes again
+// after that. What was left once the committer publishes itself, unless a worker is idle. So no
+// list waits for the steps of the workers.
 //
 // How it fails: a request that comes back with an error ends the run of the engine (store_failed).
 // No request after it is published.
@@ -56,8 +57,8 @@ class Publisher final : public CommitSink {
   void on_committed_more_follows(CommitList finished) noexcept override {
     receive(std::move(finished), /*more_follows=*/true);
   }
-  /// Publishes the requests that the store gave back, in order. If another thread is publishing
-  /// them, returns at once: that thread takes all.
+  /// Publishes the requests that the store gave back, in order. If another thread publishes,
+  /// returns at once: that thread sees to what has come meanwhile.
   void publish_committed() PV2_EXCLUDES(committed_mutex_);
   /// Whether publish_committed() would publish anything.
   [[nodiscard]] bool has_committed() const noexcept { return has_committed_.load(); }
@@ -101,8 +102,9 @@ class Publisher final : public CommitSink {
 
   Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
-  bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< A thread publishes.
-  std::atomic<bool> has_committed_ = false;                   ///< changed under the mutex
+  bool more_follows_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< The store comes again.
+  bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;    ///< A thread publishes.
+  std::atomic<bool> has_committed_ = false;                     ///< changed under the mutex
 };
 
 }  // namespace pv2

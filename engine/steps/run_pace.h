@@ -21,9 +21,8 @@ class RunPace {
  public:
   /// A new run begins: the first of its rounds follows.
   void begin_run() noexcept {
-    if (steps_ > 1) {
-      const std::chrono::nanoseconds all = last_ - first_;
-      const auto each = all / (steps_ - 1) * steps_ / in_first_round_;
+    if (in_first_round_ != 0) {
+      const std::chrono::nanoseconds each = (looked_ - first_) / in_first_round_;
       mean_ = (3 * mean_ + std::clamp<std::chrono::nanoseconds>(each, {}, kMost)) / 4;
     }
     steps_ = in_first_round_ = 0;
@@ -36,7 +35,6 @@ class RunPace {
   void begin_step(WallTime now) noexcept {
     if (steps_++ == 0) first_ = now;
     if (rounds_ == 1) ++in_first_round_;
-    last_ = now;
   }
 
   /// Whether another worker should take some of `jobs`, with which a round has begun. From a long
@@ -83,8 +81,7 @@ class RunPace {
   std::int64_t in_first_round_ = 0;  // of them
   unsigned rounds_ = 0;
   WallTime first_{};   // when the first step of this run began
-  WallTime last_{};    // when the last one did
-  WallTime looked_{};  // when the worker last looked what is next
+  WallTime looked_{};  // when the worker last looked what is next: after the last step, too
   WallTime handed_over_{};
   bool is_new_run_ = true;
 };

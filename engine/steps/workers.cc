@@ -35,10 +35,6 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{1000};
 // How long the watcher sleeps between two looks at the runs.
 constexpr std::chrono::milliseconds kWatch{1};
-// The worker may write so many records itself. With more in flight it is better that worker and
-// committer work at the same time, each on a part. Measured with a sync of 85 us.
-constexpr std::size_t kFewRecords = 24;
-
 // The scheduler granted its locks to a queued procedure: fills the record that makes the grant
 // durable.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
@@ -135,7 +131,6 @@ void Workers::work(std::size_t index, Work work) {
   me.may_write = work == Work::kAny;
   Polled polled;
   for (;;) {
-    publish_what_was_left(me);
     if (poll(me, std::chrono::milliseconds(0), polled)) {
       if (std::exchange(me.has_queued, false)) core_.store.wake_writer();
       take_and_run(polled, me);
@@ -149,13 +144,6 @@ void Workers::work(std::size_t index, Work work) {
       if (!core_.unavailable().ok()) return;
     }
   }
-}
-
-// Between two runs, when nothing waits for this worker. It may take long.
-void Workers::publish_what_was_left(Worker& worker) {
-  if (worker.work == Work::kTop || !publisher_.has_committed()) return;
-  if (std::exchange(worker.has_queued, false)) core_.store.wake_writer();
-  publisher_.publish_committed();
 }
 
 bool Workers::writes_queued(Worker& worker) {
@@ -187,6 +175,10 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   worker.is_idle = true;
+  if (worker.work == Work::kAny && publisher_.has_committed()) {
+    cease_to_be_idle(worker);
+    return true;
+  }
   for (;;) {
     if (help_out(worker)) return true;
     const bool watches = keeps_watch(worker);
@@ -351,10 +343,26 @@ class Workers::ShortRun {
   std::atomic<std::size_t>* const count_;
 };
 
+std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {
+  std::size_t steps = 0;
+  {
+    const ShortRun ends_soon(core_, worker, taken.count);
+    steps = run_rounds(taken, worker, max_steps);
+  }
+  publish_what_was_left(worker);
+  return steps;
+}
+
+// The committer may have left a list to this worker because of ShortRun.
+void Workers::publish_what_was_left(Worker& worker) {
+  if (!polls_soon(worker) || !publisher_.has_committed()) return;
+  if (std::exchange(worker.has_queued, false)) core_.store.wake_writer();
+  publisher_.publish_committed();
+}
+
 // With a store that keeps no records, a worker goes on with the procedures that can go on, round
 // after round. With any other store there is one round: the next step waits for the disk.
-std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {
-  const ShortRun ends_soon(core_, worker, taken.count);
+std::size_t Workers::run_rounds(Taken& taken, Worker& worker, std::size_t max_steps) {
   std::size_t steps = 0;
   do {
     steps += run_round(taken, worker);
@@ -453,12 +461,11 @@ std::size_t Workers::run_round(Taken& taken, Worker& worker) {
   return steps;
 }
 
-// Few records the worker writes itself, if it then has no other work. A reserved worker does not:
+// The worker writes the records itself, if it then has no other work. A reserved worker does not:
 // work of the top classes may come while it writes.
 void Workers::hand_over_at_end(Worker& worker) {
   FinishedSteps finished = worker.run->take_finished();
-  const bool are_few = finished.with_record.size() <= kFewRecords;
-  if (!worker.may_write || !are_few) return hand_over(std::move(finished));
+  if (!worker.may_write) return hand_over(std::move(finished));
   if (core_.store.queue_all(finished.with_record) == CommitAnswer::kDurable) {
     publisher_.publish(std::move(finished.with_record));
   } else {

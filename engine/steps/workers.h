@@ -122,7 +122,6 @@ class Workers {
   };
 
   void work(std::size_t index, Work work);
-  void publish_what_was_left(Worker& worker);
   /// Writes what the worker has queued. False: it has queued nothing, or the store sees to it.
   bool writes_queued(Worker& worker);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
@@ -149,6 +148,8 @@ class Workers {
   /// Runs the steps of `taken`, which has begun, and those that follow at once, at most
   /// `max_steps`.
   std::size_t run(Taken& taken, Worker& worker, std::size_t max_steps);
+  std::size_t run_rounds(Taken& taken, Worker& worker, std::size_t max_steps);
+  void publish_what_was_left(Worker& worker);
   void begin_round(Taken& taken, Worker& worker, bool publishes);
   std::size_t run_round(Taken& taken, Worker& worker);
   /// In its scope the worker counts as one that soon comes out of its run, if it does.

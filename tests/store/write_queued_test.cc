@@ -178,12 +178,12 @@ struct Followed {
 
 TEST_CASE("a thread that is told that more is queued may write that, too") {
   on_every_store_with_a_thread([](const StorePlace& place) {
-    Followed followed(place, 24);
+    Followed followed(place, 64);
 
     CHECK(followed.written == Written::kSome);
     CHECK(followed.store->write_queued() == Written::kAll);
 
-    CHECK(followed.writers == std::vector(25, std::this_thread::get_id()));
+    CHECK(followed.writers == std::vector(65, std::this_thread::get_id()));
     CHECK(followed.store->write_queued() == Written::kNothing);
     followed.store->close();
   });
@@ -191,7 +191,7 @@ TEST_CASE("a thread that is told that more is queued may write that, too") {
 
 TEST_CASE("the store writes what is queued after a thread has written, if it is much") {
   on_every_store_with_a_thread([](const StorePlace& place) {
-    Followed followed(place, 25);
+    Followed followed(place, 65);
 
     CHECK(followed.written == Written::kAll);
 

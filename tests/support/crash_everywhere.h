@@ -2,15 +2,12 @@
 //
 // check_everywhere: pv2::testing's crash_everywhere for this project's own stories, on the memory
 // store and on LevelDB. A finding fails the Catch2 test, and a failed Catch2 check inside a story
-// is printed with the crash point. With PV2_CRASH_EVERY=N only each N-th play takes place: for a
-// sanitizer, under which a play takes ten times as long.
+// is printed with the crash point. With PV2_TEST_PART=N only each N-th play takes place.
 
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "pv2/testing/crash_everywhere.h"
+#include "pv2/testing/seeds.h"
 #include "support/catch.h"
 #include "support/leveldb_ground.h"
 
@@ -25,12 +22,11 @@ struct StoryPlan {
 };
 
 /// Fails the current test at the first bad crash point. Returns how many plays there were, or with
-/// PV2_CRASH_EVERY about how many there would have been.
+/// PV2_TEST_PART about how many there would have been.
 inline std::size_t check_everywhere(const MakeStory& make, const StoryPlan& plan = {}) {
   CrashPlan all{.twice = plan.twice, .operations = plan.power_cuts, .retry = plan.retry};
   if (plan.leveldb) all.grounds.emplace_back([] { return std::make_unique<LevelDbGround>(); });
-  const char* const every = std::getenv("PV2_CRASH_EVERY");
-  const std::size_t each = every == nullptr ? 1 : std::max(1, std::atoi(every));
+  const std::size_t each = test_part();
   std::size_t plays = 0;
   all.around = [&](const std::string& words, const std::function<void()>& play) {
     INFO(words);

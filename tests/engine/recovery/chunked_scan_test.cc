@@ -3,6 +3,8 @@
 // A store of many chunks, which several threads decode: everything is loaded, whatever the chunks,
 // and what cannot be read ends open(), wherever it is.
 
+#include <filesystem>
+#include <iterator>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -53,6 +55,11 @@ struct Stored {
   }
 };
 
+std::size_t threads_now() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
 // Where objects of Noted were made, and what the executor said to those constructors that ran on
 // other threads than that of the test.
 struct Made {
@@ -61,6 +68,7 @@ struct Made {
   std::latch executor_is_set{1};
   std::mutex mutex;
   std::set<std::thread::id> threads;
+  std::set<std::size_t> alive;  // how many threads there were then
   std::set<StatusCode> answers;
 };
 
@@ -72,6 +80,7 @@ class Noted final : public Procedure {
     if (here != made.test) made.executor_is_set.wait();
     const std::lock_guard lock(made.mutex);
     made.threads.insert(here);
+    if (here == made.test) made.alive.insert(threads_now());
     if (here == made.test || made.executor == nullptr) return;
     made.answers.insert(made.executor->wait(ProcedureId{1}).status().code());
   }
@@ -108,10 +117,12 @@ std::shared_ptr<MemoryDisk> disk_with_noted() {
 
 TEST_CASE("without workers nothing is loaded on another thread than that of open()") {
   const auto disk = disk_with_noted();
+  const std::size_t before = threads_now();
   Made made;
   const auto executor = open_executor(with_noted(disk, made, 0));
   CHECK(executor->inspect().live_procedures() == kNoted);
   CHECK(made.threads == std::set{std::this_thread::get_id()});
+  CHECK(made.alive == std::set{before});
 }
 
 TEST_CASE("an object that is made to be loaded cannot wait for the executor that loads it") {

@@ -31,12 +31,12 @@ enum class CallbackThread : std::uint8_t {
   /// The thread that has the answer: any thread of the executor or its store, or any thread of the
   /// host that is in a call of the executor, also the one that calls the verb, before the verb
   /// returns. No thread has to wake up, so what follows from an answer begins at once. While the
-  /// callback runs, its thread publishes nothing, and usually nothing becomes durable: it must be
-  /// short, must not block, and must not take a mutex that is held during calls of the executor. It
-  /// may call the verbs of async(); what it submits and acknowledges may take effect only when it
-  /// has returned, in the order of its calls. A callback that a verb in a callback causes comes
-  /// after it; of callbacks that cause each other without an end, the pool calls the rest. The
-  /// executor must outlive the call in which a callback runs, not only the callback.
+  /// callback runs, usually nothing that has become durable takes effect: it must be short, must
+  /// not block, and must not take a mutex that is held during calls of the executor. It may call
+  /// the verbs of async(); what it submits and acknowledges may take effect only when it has
+  /// returned, in the order of its calls. A callback that a verb in a callback causes comes after
+  /// it; of callbacks that cause each other without an end, the pool calls the rest. The executor
+  /// must outlive the call in which a callback runs, not only the callback.
   kEngine,
 };
 
