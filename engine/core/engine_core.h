@@ -32,6 +32,7 @@
 #include "core/engine_state.h"
 #include "core/loading.h"
 #include "core/running_steps.h"
+#include "core/short_runs.h"
 #include "core/task_pool.h"
 #include "model/engine_age.h"
 #include "model/execution.h"
@@ -79,10 +80,9 @@ struct EngineCore {
   /// reserved for the top classes are counted in `idle_reserved` instead.
   std::atomic<std::size_t> idle_workers{0};
   std::atomic<std::size_t> idle_reserved{0};
-  /// How many workers are in a run that is expected to end soon. After it each of them publishes
-  /// what the store has given back. Reserved workers are not counted. 0 if the store keeps no
-  /// records.
-  std::atomic<std::size_t> short_runs{0};
+  /// The runs after which a worker publishes what the store has given back. Reserved workers do not
+  /// count; with a store that keeps no records there are none.
+  ShortRuns short_runs;
   /// Whether one of the idle workers looks at all runs again and again.
   std::atomic<bool> watched{false};
   /// Counts the events that a worker has to know of before it begins a step that it has taken: the

@@ -39,15 +39,20 @@ void Publisher::receive(CommitList finished, bool more_follows) noexcept {
   const EngineThread mark(&core_);
   const bool may_be_left = finished.size() >= (more_follows ? kWorthLeaving : kWorthAnotherThread);
   bool is_first = false;  // no earlier list waits
+  bool in_vain = false;   // one waits that was left to a worker
   {
     MutexLock lock(committed_mutex_);
     is_first = committed_.empty();
+    in_vain = !is_first && !publishing_;
     committed_.splice_back(std::move(finished));
     more_follows_ = more_follows;
     note_committed();
   }
-  if (may_be_left && is_first && more_follows && core_.short_runs.load() != 0) return;
-  if (may_be_left && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  if (in_vain) core_.short_runs.forget();
+  if (may_be_left && is_first) {
+    if (core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+    if (more_follows && core_.short_runs.any()) return;
+  }
   publish_committed();
 }
 

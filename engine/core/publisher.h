@@ -13,8 +13,8 @@
 //
 // The invariant: whenever something is committed, a thread publishes and looks again when it has
 // done so; or an idle worker was nudged for it; or the committer has more to write and comes again
-// after that. What was left once the committer publishes itself, unless a worker is idle. So no
-// list waits for the steps of the workers.
+// after that. What was left once the committer then publishes itself. So no list waits for the
+// steps of the workers.
 //
 // How it fails: a request that comes back with an error ends the run of the engine (store_failed).
 // No request after it is published.

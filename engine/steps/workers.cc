@@ -328,19 +328,20 @@ void Workers::begin_run(Taken& taken, Worker& worker, bool publishes) {
 class Workers::ShortRun {
  public:
   ShortRun(EngineCore& core, const Worker& worker, std::size_t jobs)
-      : count_(core.keeps_records && polls_soon(worker) && worker.pace.ends_soon(jobs)
-                   ? &core.short_runs
-                   : nullptr) {
-    if (count_ != nullptr) count_->fetch_add(1);
+      : runs_(core.keeps_records && polls_soon(worker) && worker.pace.ends_soon(jobs)
+                  ? &core.short_runs
+                  : nullptr) {
+    if (runs_ != nullptr) entered_ = runs_->enter();
   }
   ~ShortRun() {
-    if (count_ != nullptr) count_->fetch_sub(1);
+    if (runs_ != nullptr) runs_->leave(entered_);
   }
   ShortRun(const ShortRun&) = delete;
   ShortRun& operator=(const ShortRun&) = delete;
 
  private:
-  std::atomic<std::size_t>* const count_;
+  ShortRuns* const runs_;
+  ShortRuns::Epoch entered_ = 0;
 };
 
 std::size_t Workers::run(Taken& taken, Worker& worker, std::size_t max_steps) {

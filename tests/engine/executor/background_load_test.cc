@@ -6,6 +6,7 @@
 
 #include <pv2/base/latch.h>
 #include <pv2/base/thread.h>
+#include <pv2/store/noop_procedure_store.h>
 
 #include <algorithm>
 #include <atomic>
