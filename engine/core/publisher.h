@@ -7,9 +7,9 @@
 //
 // It is the sink of the store. So it runs on the committer's thread, or on the thread that
 // committed if the store has no committer. It leaves a list to a worker that is idle or soon comes
-// out of its run, so that the committer can go on writing, and because what is published is then in
-// the cache of the worker that runs its next step. A thread that publishes calls callbacks of the
-// host, and then publishes what these have made durable.
+// out of its run. Meanwhile the committer goes on writing. The worker runs the next steps of the
+// procedures that it publishes, and so finds them in its cache. A thread that publishes calls
+// callbacks of the host, and then publishes what these have made durable.
 //
 // The invariant: whenever something is committed, a thread publishes and looks again when it has
 // done so; or an idle worker was nudged for it; or the committer has more to write and comes again

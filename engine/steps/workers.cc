@@ -35,6 +35,7 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{1000};
 // How long the watcher sleeps between two looks at the runs.
 constexpr std::chrono::milliseconds kWatch{1};
+
 // The scheduler granted its locks to a queued procedure: fills the record that makes the grant
 // durable.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
@@ -175,6 +176,7 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   worker.is_idle = true;
+  // The committer adds a list before it looks for an idle worker.
   if (worker.work == Work::kAny && publisher_.has_committed()) {
     cease_to_be_idle(worker);
     return true;

@@ -12,6 +12,7 @@
 #include "core/effects.h"
 #include "core/publisher.h"
 #include "pv2/engine/executor_options.h"
+#include "quiet_hooks.h"
 #include "support/catch.h"
 
 namespace pv2::testing::left_to_worker_test {
@@ -39,14 +40,7 @@ struct Ground {
     options.log = {};
     return options;
   }()};
-  Publisher publisher{core,
-                      {.do_tree_works = [](EngineCore&, Effects&) { return false; },
-                       .go_on_with_sorted = [](EngineCore&, TreeWork&) {},
-                       .sort_collected = [](TreeWork&) {},
-                       .carry_out_waiting_orders = [](EngineCore&, Effects&) {},
-                       .audit_now_and_then = [](EngineCore&) {},
-                       .store_failed = [](EngineCore&, Effects&) {},
-                       .timers_moved = [] {}}};
+  Publisher publisher{core, quiet_hooks()};
   struct Counted final : EngineRequest {
     explicit Counted(int& count) : published_so_far(count) {}
     void published(EngineCore&, Effects&) override { ++published_so_far; }

@@ -9,6 +9,7 @@
 
 #include "core/effects.h"
 #include "pv2/engine/executor_options.h"
+#include "quiet_hooks.h"
 #include "support/catch.h"
 #include "support/wrapped_store.h"
 
@@ -41,18 +42,14 @@ struct Ground {
     options.log = [](LogLevel, std::string_view) { notes().emplace_back("logged"); };
     return options;
   }()};
-  Publisher publisher{core,
-                      {.do_tree_works =
-                           [](EngineCore&, Effects&) {
-                             notes().emplace_back("section");
-                             return --sections_left() > 0;
-                           },
-                       .go_on_with_sorted = [](EngineCore&, TreeWork&) {},
-                       .sort_collected = [](TreeWork&) {},
-                       .carry_out_waiting_orders = [](EngineCore&, Effects&) {},
-                       .audit_now_and_then = [](EngineCore&) {},
-                       .store_failed = [](EngineCore&, Effects&) {},
-                       .timers_moved = [] {}}};
+  Publisher publisher{core, [] {
+                        PublisherHooks hooks = quiet_hooks();
+                        hooks.do_tree_works = [](EngineCore&, Effects&) {
+                          notes().emplace_back("section");
+                          return --sections_left() > 0;
+                        };
+                        return hooks;
+                      }()};
   struct Request final : CommitRequest {
   } request;
   Effects effects;
