@@ -19,10 +19,10 @@ void NewsQueue::push(ProcedureNews::Kind kind, const Execution& execution, Statu
   news.missed = std::exchange(missed_, 0);
   news.kind = kind;
   news.id = execution.id;
-  news.root = execution.root->id;
+  news.root = execution.root()->id;
   news.type = execution.name_of_type();
   // At the end of an undone tree each member counts as undone, whatever its own record says.
-  const bool undone = execution.root->record.state == ProcedureState::kRolledBack;
+  const bool undone = execution.root()->record.state == ProcedureState::kRolledBack;
   news.state = undone ? ProcedureState::kRolledBack : execution.record.state;
   news.error = std::move(error);
 }

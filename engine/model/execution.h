@@ -86,6 +86,20 @@ struct Children {
   bool joins_mixed_types = false;  ///< The joined children are not all of one type.
 };
 
+/// The place of a member in a tree of more than one: of a child from when it is made, of a root
+/// from when its first child is linked.
+struct TreePlace {
+  // Set by belong_to(), then constant.
+  Execution* root = nullptr;
+  Execution* head = nullptr;    ///< Of its domain.
+  Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
+  /// Of a child, durable: the parent's `visits` when it spawned this one.
+  std::uint64_t spawned_at = 0;
+  // Links. Guarded by the state mutex.
+  Siblings siblings;
+  Children children;
+};
+
 /// The wait of an execution, or its last one.
 struct Wait {
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;
@@ -97,14 +111,18 @@ struct Wait {
   bool wake_pending = false;             ///< A wake came while it was in flight; it runs again.
   bool timed_out = false;                ///< Its deadline passed; the next run is told.
   bool is_reported = false;              ///< report_wait() has told the scheduler of its wait.
+  bool ahead_of_record = false;          ///< No record says that it waits.
+  /// How many back-offs in a row, this one included, because user code threw while making `object`.
+  std::uint32_t without_object = 0;
 };
 
 /// The undo turns of a member of a domain that is being undone.
 struct Turn {
-  std::uint32_t step = 0;    ///< The step whose turn has begun; 0: none.
-  std::uint32_t left = 0;    ///< How many turns it has left, this one included.
-  bool leads = false;        ///< It is the head of the domain that is being undone.
-  bool ends_domain = false;  ///< This turn is the last one of the domain.
+  std::uint32_t step = 0;                ///< The step whose turn has begun; 0: none.
+  std::uint32_t left = 0;                ///< How many turns it has left, this one included.
+  bool leads = false;                    ///< It is the head of the domain that is being undone.
+  bool ends_domain = false;              ///< This turn is the last one of the domain.
+  std::unique_ptr<StoppedStep> stopped;  ///< Set: its newest turn undoes an unrecorded step.
 };
 
 /// What the store has of a procedure.
@@ -125,86 +143,98 @@ enum class NoReturn : std::uint8_t {
 };
 
 struct Execution final : SchedulerEntry, Identity, Recycled {
-  // --- Its place in the tree. Set by belong_to(), constant but for the links.
-  Execution* root = nullptr;    ///< Itself for a root.
-  Execution* head = nullptr;    ///< Of its domain.
-  Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
-  Siblings siblings;
-  OnDemand<Children> children;
-
-  // --- Durable, as published.
-  Record record;                 ///< The last durable record, or a wait without a record after it.
-  std::unique_ptr<Inbox> inbox;  ///< Most have none.
+  // Flags. One byte each, because different threads write them; in the bytes that Identity leaves.
   /// Of a root: there are audit rows. Set under the state mutex; a worker reads it without the
   /// mutex when it writes the end. An order that the worker misses is an abort, which takes that
   /// end back.
   std::atomic<bool> audited{false};
-
-  // --- This run only. Three flags are facts that no state says. `started`: the current step was
-  // started, or may have been before a crash. `ahead_of_record`: it waits, or waited last, without
-  // a record. `has_unknown_fields`: its image has fields that this program does not know.
+  // These are of this run only.
   StateOf<Phase> phase{Phase::kInserting};
   Stored stored = Stored::kWhole;
   NoReturn no_return_mark = NoReturn::kNone;
-  bool started = false;
-  bool ahead_of_record = false;
-  bool has_unknown_fields = false;
-  bool is_given_away = false;  ///< Of a root: its result goes to its waiters and is not kept.
+  bool started = false;  ///< The current step was started, or may have been before a crash.
+  bool has_unknown_fields = false;  ///< Its image has fields that this program does not know.
+  bool is_given_away = false;       ///< Of a root: its result goes to its waiters and is not kept.
+
+  OnDemand<TreePlace> place;  ///< Written through edit_place().
+
+  // --- Durable, as published.
+  Record record;                 ///< The last durable record, or a wait without a record after it.
+  std::unique_ptr<Inbox> inbox;  ///< Most have none.
+
+  // --- This run only.
   Wait wait;
-  Turn turn;
-  std::uint32_t object_failures = 0;  ///< How often in a row user code threw while making `object`.
+  OnDemand<Turn> turn;  ///< Made when an undo is planned.
   /// nullptr, as while it waits: made from arguments and image before it runs.
   std::unique_ptr<Procedure> object;
   SlotList slots;
   std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended; most have none.
-  std::unique_ptr<StoppedStep> stopped;   ///< Set: its newest turn undoes an unrecorded step.
   InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
   Waiters waiters;                        ///< Of a root: waiters for its result.
   Domain domain;                          ///< Used only in a head.
 
-  [[nodiscard]] bool is_root() const noexcept { return root == this; }
+  /// Itself for a root.
+  [[nodiscard]] Execution* root() const noexcept {
+    return place.is_made() ? place->root : const_cast<Execution*>(this);
+  }
+  [[nodiscard]] bool is_root() const noexcept { return root() == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }
   /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity must be
   /// set before.
-  void belong_to(Execution* above) noexcept {
+  void belong_to(Execution* above) {
     PV2_ASSERT(above != this, "no procedure is its own parent");
-    PV2_ASSERT(above == nullptr || (above->root != nullptr && above->head != nullptr),
-               "a parent has its place in a tree");
     parent = above;
-    root = above != nullptr ? above->root : this;
-    head = above == nullptr || reports() ? this : above->head;
-    beside = undo_order == UndoOrder::kConcurrent ? this
-             : above != nullptr                   ? above->beside
-                                                  : nullptr;
+    if (above == nullptr && !place.is_made()) return;
+    TreePlace& mine = place.edit();
+    mine.root = above != nullptr ? above->root() : this;
+    mine.head = above == nullptr || reports() ? this : above->head();
+    mine.beside = undo_order == UndoOrder::kConcurrent ? this
+                  : above != nullptr                   ? above->beside()
+                                                       : nullptr;
+  }
+  [[nodiscard]] TreePlace& edit_place() {
+    if (!place.is_made()) {
+      static_cast<void>(place.edit());
+      belong_to(parent_execution());
+    }
+    return place.edit();
   }
   /// The head of its failure domain: itself if it is a root or reports its failure, else the
   /// nearest such ancestor.
-  [[nodiscard]] Execution& own_head() noexcept {
-    PV2_ASSERT(head != nullptr, "every member is in a domain");
-    return *head;
+  [[nodiscard]] Execution* head() const noexcept {
+    return place.is_made() ? place->head : const_cast<Execution*>(this);
+  }
+  [[nodiscard]] bool is_head() const noexcept { return head() == this; }
+  /// Its nearest kConcurrent ancestor, or itself; nullptr: there is none.
+  [[nodiscard]] Execution* beside() const noexcept { return place->beside; }
+  [[nodiscard]] const Siblings& siblings() const noexcept { return place->siblings; }
+  [[nodiscard]] const Children& children() const noexcept { return place->children; }
+  [[nodiscard]] Execution* first_child() const noexcept {
+    return place.is_made() ? place->children.first : nullptr;
   }
   /// Whether its tree has ended, or its domain has and its failure was reported: it is about to
   /// leave the table of live executions.
   [[nodiscard]] bool leaves() const noexcept {
-    return root->domain.state == DomainState::kOver ||
-           (head != this && head->domain.state == DomainState::kOver);
+    return root()->domain.state == DomainState::kOver ||
+           (!is_head() && head()->domain.state == DomainState::kOver);
   }
   [[nodiscard]] bool is_quarantined() const noexcept {
-    return root->domain.state == DomainState::kQuarantined;
+    return root()->domain.state == DomainState::kQuarantined;
   }
-  [[nodiscard]] Execution* first_child() const noexcept {
-    return children.is_made() ? children->first : nullptr;
-  }
-  [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of a head: the head of the domain around its own; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
     PV2_ASSERT(is_head(), "only a head has an outer domain");
     Looks::one();
-    return is_root() ? nullptr : &parent_execution()->own_head();
+    return is_root() ? nullptr : parent_execution()->head();
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept;
+  /// The step whose undo turn has begun; 0: none.
+  [[nodiscard]] std::uint32_t turn_step() const noexcept { return turn.is_made() ? turn->step : 0; }
+  void leave_turn() noexcept {
+    if (turn.is_made()) turn.edit().step = 0;
+  }
 };
 
 /// Whether it stands for a root whose record is missing or cannot be read.

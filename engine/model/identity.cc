@@ -9,7 +9,7 @@
 namespace pv2 {
 
 std::string_view Identity::name_of_type() const noexcept {
-  return type != nullptr ? std::string_view(type->name) : type_name.view();
+  return type != nullptr ? std::string_view(type->name) : names->type.view();
 }
 
 }  // namespace pv2

@@ -38,21 +38,30 @@ struct NonceUse {
   Fingerprint fingerprint;
 };
 
+/// Names that few procedures have.
+struct Names {
+  CompactBytes owner;
+  CompactBytes type;  ///< Only of a type that this program does not know.
+};
+
 struct Identity {
   const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
-  CompactBytes type_name;               ///< Only when `type` is nullptr.
-  CompactBytes owner;
+  OnDemand<Names> names;
   CompactBytes arguments;        ///< The argument fields, encoded.
   OnDemand<NonceUse> nonce_use;  ///< Of a submission with a nonce.
   WallTime submitted{};
-  std::uint64_t spawned_at = 0;                 ///< The parent's `visits` when it spawned this one.
-  OnFailure on_failure = OnFailure::kFailTree;  ///< Of a child.
-  UndoOrder undo_order = UndoOrder::kReverse;  ///< Of a child; kConcurrent: together with siblings.
+  OnFailure on_failure : 4 = OnFailure::kFailTree;  ///< Of a child.
+  /// Of a child; kConcurrent: together with siblings.
+  UndoOrder undo_order : 4 = UndoOrder::kReverse;
 
   [[nodiscard]] const Nonce& nonce() const noexcept { return nonce_use->nonce; }
   [[nodiscard]] const Fingerprint& fingerprint() const noexcept { return nonce_use->fingerprint; }
   /// Whether its failure is only reported to its parent, so that the rest of the tree goes on.
   [[nodiscard]] bool reports() const noexcept { return on_failure == OnFailure::kReport; }
+  [[nodiscard]] std::string_view owner() const noexcept { return names->owner; }
+  void set_owner(std::string_view owner) {
+    if (!owner.empty()) names.edit().owner = owner;
+  }
   [[nodiscard]] std::string_view name_of_type() const noexcept;
 };
 

@@ -26,7 +26,7 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 }
 
 bool are_siblings(const Execution& a, const Execution& b) {
-  return a.parent == b.parent && a.spawned_at == b.spawned_at;
+  return a.parent == b.parent && a.place->spawned_at == b.place->spawned_at;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ class RollbackPlan::Builder {
   }
 
   void add(const UndoTurn& turn) {
-    Execution* const branch = below_head(turn.execution->beside);
+    Execution* const branch = below_head(turn.execution->beside());
     const Index lane = branch != nullptr ? lane_of(*branch) : 0;
     close_fork_of(lane);
     append(lane, turn);
@@ -60,7 +60,7 @@ class RollbackPlan::Builder {
     Execution* at = &branch;
     while (at != nullptr && !open_.contains(at)) {
       missing.push_back(at);
-      at = below_head(at->parent_execution()->beside);
+      at = below_head(at->parent_execution()->beside());
     }
     Index lane = at != nullptr ? open_.at(at) : 0;
     for (; !missing.empty(); missing.pop_back()) lane = add_lane(lane, *missing.back());
@@ -223,7 +223,7 @@ void RollbackPlan::end(Execution& member) {
   take_out(newest->second);
   item.turn.execution = nullptr;
   --left_;
-  PV2_ASSERT(member.turn.left <= left_, "the turns of a member are among those that are left");
+  PV2_ASSERT(member.turn->left <= left_, "the turns of a member are among those that are left");
   newest->second = item.next_of_member;
   if (newest->second == kNone) {
     newest_.erase(newest);

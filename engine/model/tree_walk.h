@@ -15,38 +15,39 @@ namespace pv2 {
 /// Links `child` as the youngest child of its parent.
 inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
-  Children& siblings = parent.children.edit();
-  PV2_ASSERT(child.siblings.prev == nullptr && siblings.first != &child, "a child is linked once");
-  PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
+  Children& siblings = parent.edit_place().children;
+  Siblings& links = child.edit_place().siblings;
+  PV2_ASSERT(links.prev == nullptr && siblings.first != &child, "a child is linked once");
+  PV2_ASSERT(child.root() == parent.root(), "a child is of the tree of its parent");
   PV2_ASSERT((siblings.first == nullptr) == (siblings.last == nullptr),
              "a parent with an oldest child has a youngest one");
-  PV2_ASSERT(siblings.last == nullptr || siblings.last->siblings.next == nullptr,
+  PV2_ASSERT(siblings.last == nullptr || siblings.last->siblings().next == nullptr,
              "the youngest child has no younger sibling");
   PV2_ASSERT(siblings.last == nullptr || siblings.last->id < child.id,
              "children are linked in order of spawning");
   if (siblings.unexamined == nullptr) siblings.unexamined = &child;  // all older ones were seen
-  child.siblings.prev = siblings.last;
-  (siblings.last != nullptr ? siblings.last->siblings.next : siblings.first) = &child;
+  links.prev = siblings.last;
+  (siblings.last != nullptr ? siblings.last->edit_place().siblings.next : siblings.first) = &child;
   siblings.last = &child;
 }
 
 /// Takes `child`, which has no children any more, out of the tree.
 inline void unlink_child(Execution& child) {
-  Children& siblings = child.parent_execution()->children.edit();
-  const auto [next, prev] = child.siblings;
+  Children& siblings = child.parent_execution()->edit_place().children;
+  const auto [next, prev] = child.siblings();
   if (siblings.unexamined == &child) siblings.unexamined = next;
   PV2_ASSERT(child.first_child() == nullptr, "a member that leaves its tree has no children in it");
   PV2_ASSERT(prev != nullptr || siblings.first == &child,
              "a member that leaves its tree was linked");
-  PV2_ASSERT(prev == nullptr || prev->siblings.next == &child,
+  PV2_ASSERT(prev == nullptr || prev->siblings().next == &child,
              "the older sibling of a child is linked to the child");
-  PV2_ASSERT(next == nullptr || next->siblings.prev == &child,
+  PV2_ASSERT(next == nullptr || next->siblings().prev == &child,
              "the younger sibling of a child is linked to the child");
   PV2_ASSERT(next != nullptr || siblings.last == &child,
              "a child without a younger sibling is the youngest");
-  (prev != nullptr ? prev->siblings.next : siblings.first) = next;
-  (next != nullptr ? next->siblings.prev : siblings.last) = prev;
-  child.siblings = {};
+  (prev != nullptr ? prev->edit_place().siblings.next : siblings.first) = next;
+  (next != nullptr ? next->edit_place().siblings.prev : siblings.last) = prev;
+  child.edit_place().siblings = {};
 }
 
 /// A place on a walk over a member and all its descendants, parents before their children, children
@@ -66,8 +67,8 @@ class TreeCursor {
       at_ = at_->first_child();
     } else if (at_ == top_) {
       at_ = nullptr;
-    } else if (at_->siblings.next != nullptr) {
-      at_ = at_->siblings.next;
+    } else if (at_->siblings().next != nullptr) {
+      at_ = at_->siblings().next;
       from_below_ = false;
     } else {
       PV2_ASSERT(at_->parent != nullptr, "a walk comes back to where it began");
@@ -109,7 +110,7 @@ class Subtree {
 /// Whether `member` belongs to the domain of `head` or to a domain within it.
 inline bool is_within(Execution& member, const Execution& head) noexcept {
   if (head.is_root()) return true;
-  Execution* at = &member.own_head();
+  Execution* at = member.head();
   while (at != nullptr && at != &head) at = at->outer_domain();
   return at != nullptr;
 }
@@ -130,9 +131,9 @@ Execution* find_within(const std::unique_ptr<MembersById>& members, const Execut
 /// The next older sibling that the same step spawned; nullptr: there is none.
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
-  Execution* const older = child.siblings.prev;
+  Execution* const older = child.siblings().prev;
   PV2_ASSERT(older == nullptr || older->parent == child.parent, "siblings have one parent");
-  return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
+  return older != nullptr && older->place->spawned_at == child.place->spawned_at ? older : nullptr;
 }
 
 }  // namespace pv2

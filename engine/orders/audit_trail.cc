@@ -57,7 +57,7 @@ AuditTrail place_to_look(EngineCore& core, ProcedureId id) {
   StateLock lock(core);
   const Execution* const found = core.find(id);
   return found == nullptr ? AuditTrail{.root = id}
-                          : AuditTrail{.root = found->root->id, .live = true};
+                          : AuditTrail{.root = found->root()->id, .live = true};
 }
 
 struct Row {
@@ -163,7 +163,7 @@ Result<std::optional<AuditEntry>> find_order(EngineCore& core, ProcedureId id, c
   {
     StateLock lock(core);
     const Execution* const found = core.find(id);
-    if (found != nullptr && !found->root->audited) return std::optional<AuditEntry>();
+    if (found != nullptr && !found->root()->audited) return std::optional<AuditEntry>();
   }
   AuditTrail trail = place_to_look(core, id);
   std::optional<AuditEntry> order;

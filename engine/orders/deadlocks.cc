@@ -41,7 +41,7 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
 
 // Whether a record that fails or aborts a domain around `member` is on its way.
 bool is_about_to_fail(Execution& member) {
-  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+  for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
     if (head->domain.deadlock_victim || head->domain.abort_accepted) return true;
   }
   return false;
@@ -66,7 +66,7 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
   for (const WaitLink& link : cycle.links) {
     Execution* const member = core.find(link.waiter);
     if (member == nullptr || !is_it(*member, link)) continue;
-    if (found == nullptr || member->root->id > found->root->id) found = member;
+    if (found == nullptr || member->root()->id > found->root()->id) found = member;
   }
   return found;
 }
@@ -74,19 +74,19 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
 // Whether the member's domain goes forward and can be undone.
 bool can_be_victim(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
-  return failing_domain(member) == nullptr && can_be_undone(member.own_head());
+  return failing_domain(member) == nullptr && can_be_undone(*member.head());
 }
 
 // Whether the member has an undo that waits in a line.
 bool waits_with_its_undo(Execution& member, const WaitLink& link) {
   if (!stands_in_line(link) || member.phase != Phase::kQueued) return false;
-  return member.turn.step != 0 && !stands_still(member);
+  return member.turn_step() != 0 && !stands_still(member);
 }
 
 // Whether the member's domain goes forward; it need not be undoable.
 bool goes_forward(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
-  return failing_domain(member) == nullptr && member.turn.step == 0;
+  return failing_domain(member) == nullptr && member.turn_step() == 0;
 }
 
 // Whether an earlier run may have begun the member's current step: the step answered again(), backs
@@ -111,7 +111,7 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
              "a member that is taken out was queued or waited");
   PV2_ASSERT(member.wait.timer_index == Wait::kNoTimer, "a member that was taken out has no timer");
   commit->execution = &member;
-  update_state(member, commit->next, commit->is_undo() ? member.turn.step : member.record.step,
+  update_state(member, commit->next, commit->is_undo() ? member.turn_step() : member.record.step,
                commit->batch);
   member.phase.move_to(Phase::kInFlight);
   enter_flight(member);
@@ -122,8 +122,8 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
-  PV2_ASSERT(member.turn.step == 0, "a member of a deadlock's victim is not being undone");
-  member.own_head().domain.deadlock_victim = true;
+  PV2_ASSERT(member.turn_step() == 0, "a member of a deadlock's victim is not being undone");
+  member.head()->domain.deadlock_victim = true;
   auto commit = core.state.spares.steps.take();
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());
@@ -148,7 +148,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   auto commit = core.state.spares.steps.take();
-  PV2_ASSERT(member.turn.step != 0, "an undo that is parked is under way");
+  PV2_ASSERT(member.turn_step() != 0, "an undo that is parked is under way");
   commit->kind = StepCommit::Kind::kUndo;
   Transition& next = commit->next;
   next.begin(member.record, core.clock.wall_now());
@@ -196,11 +196,11 @@ void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
   if (core.options.deadlock_policy != DeadlockPolicy::kFailYoungest) {
     log("Nothing ends it by itself");
   } else if (Execution* const victim = youngest(core, cycle, can_be_victim)) {
-    log(fmt::format("Procedure {} is the youngest and is undone", victim->root->id));
+    log(fmt::format("Procedure {} is the youngest and is undone", victim->root()->id));
     fail_in_line(core, *victim, why, effects);
   } else if (Execution* const undone = youngest(core, cycle, waits_with_its_undo)) {
     log(fmt::format("All of them are being undone; procedure {} is the youngest and is parked",
-                    undone->root->id));
+                    undone->root()->id));
     park_in_line(core, *undone, why, effects);
   } else if (Execution* const last = youngest(core, cycle, goes_forward)) {
     log(

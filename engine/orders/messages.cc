@@ -102,7 +102,7 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
   if (!target.is_root()) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} is a child; abort its root, {}", name_of(target.id),
-                              name_of(target.root->id)));
+                              name_of(target.root()->id)));
   }
   if (core.state.orders.aborting.contains(target.id)) return why_not_aborted_anew(target);
   if (target.inbox && target.inbox->abort() != nullptr && !target.domain.is_parked()) {

@@ -58,13 +58,13 @@ Result<Order> plan_retry_of_undo(Execution& target, Execution& head) {
 Result<Order> plan_end_of_wait(Execution& target, Execution& head) {
   const bool waits_for_time = target.phase == Phase::kWaiting &&
                               target.record.deadline.has_value() &&
-                              target.children->unfinished == 0;
+                              target.children().unfinished == 0;
   if (waits_for_time) {
     if (Status late = why_too_late(target); !late.ok()) return late;
     return Order{.kind = Order::Kind::kEndWait,
                  .about = &target,
                  .head = &head,
-                 .step = target.turn.step != 0 ? target.turn.step : target.record.step};
+                 .step = target.turn_step() != 0 ? target.turn_step() : target.record.step};
   }
   if (target.phase == Phase::kInFlight || target.phase == Phase::kDropping) return busy(target);
   return refused(fmt::format("{} is in no back-off and no timed wait", name_of(target)));
@@ -181,7 +181,8 @@ Result<Order> plan_send_back(Execution& head) {
 Status why_it_goes_on(Execution& head) {
   const Execution* const given_up = first_given_up(head);
   if (given_up == nullptr) {
-    const bool commits = head.root->domain.rare->beyond != 0 || head.root->domain.rare->begun != 0;
+    const bool commits =
+        head.root()->domain.rare->beyond != 0 || head.root()->domain.rare->begun != 0;
     return refused(fmt::format(
         "the tree of {} goes forward, and nobody in it has used up the attempts at a step; {}, or, "
         "if a part of it has failed, bypass that part by its own id",
@@ -197,7 +198,7 @@ bool order_waits_in(EngineCore& core, const Execution& root) PV2_REQUIRES(core.s
   return std::any_of(waiting.begin(), waiting.end(),
                      [&](const WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
                        const Execution* const other = core.find(order.head);
-                       return other != nullptr && other->root == &root;
+                       return other != nullptr && other->root() == &root;
                      });
 }
 
@@ -219,11 +220,11 @@ Result<Order> plan_bypass(EngineCore& core, Execution& head) PV2_REQUIRES(core.s
     return refused(fmt::format(
         "an operator has ended {} already, and it waits for its offloaded work", name_of(head)));
   }
-  if (order_waits_in(core, *head.root)) {
+  if (order_waits_in(core, *head.root())) {
     return Status(StatusCode::kUnavailable,
                   fmt::format("an order to bypass a part of the tree of {} waits until a step has "
                               "ended; look again",
-                              name_of(*head.root)));
+                              name_of(*head.root())));
   }
   return Order{.kind = Order::Kind::kBypass, .about = &head, .head = &head};
 }
@@ -243,7 +244,7 @@ Result<Order> plan_order(EngineCore& core, Execution& target, RepairVerb verb,
                          std::uint32_t next_step) {
   Execution& head = scope_of(target);
   if (verb == RepairVerb::kFailAndRollBack && aborts_root(target, head)) {
-    return Order{.kind = Order::Kind::kAbortRoot, .about = target.root, .head = target.root};
+    return Order{.kind = Order::Kind::kAbortRoot, .about = target.root(), .head = target.root()};
   }
   if (Status later = why_not_now(head); !later.ok()) return later;
   switch (verb) {

@@ -232,7 +232,7 @@ class Preview {
     if (now.of_ == of_) return Status();
     return Status(StatusCode::kUnavailable,
                   fmt::format("what is parked of the tree of {} has changed meanwhile; ask again",
-                              name_of(*target.root)));
+                              name_of(*target.root())));
   }
 
   // Since it was described, the member for which the order would wait may have ended its step, and

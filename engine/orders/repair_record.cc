@@ -83,21 +83,22 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   PV2_ASSERT(order.step != 0, "an undo that is skipped belongs to a step");
   auto commit = unchanged(core, member);
   note_history(*commit, Outcome::Kind::kSkipped, order.step);
-  member.turn.step = order.step;
-  member.turn.leads = &member == order.head;
-  member.turn.ends_domain = member.turn.leads && domain.rare->rollback->left() == 1;
+  Turn& turn = member.turn.edit();
+  turn.step = order.step;
+  turn.leads = &member == order.head;
+  turn.ends_domain = turn.leads && domain.rare->rollback->left() == 1;
   Transition& next = commit->next;
   next.parked = false;
   next.attempt = 1;
   next.step = 0;
   next.undo = UndoChange::kPop;
-  if (member.turn.left > 1) return commit;
-  const bool ends = !member.turn.leads || member.turn.ends_domain;
+  if (turn.left > 1) return commit;
+  const bool ends = !turn.leads || turn.ends_domain;
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
-  if (member.turn.ends_domain) next.error = domain.rare->cause;
-  if (member.turn.ends_domain) next.bypassed = member.record.sent_back;
-  if (member.turn.ends_domain) next.reported = !member.is_root();
+  if (turn.ends_domain) next.error = domain.rare->cause;
+  if (turn.ends_domain) next.bypassed = member.record.sent_back;
+  if (turn.ends_domain) next.reported = !member.is_root();
   return commit;
 }
 
@@ -222,7 +223,7 @@ void write_rows(StepCommit& commit) {
     insert_rows(execution, commit.next, commit.batch);
   } else {
     update_state(execution, commit.next,
-                 commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);
+                 commit.is_undo() ? execution.turn_step() : execution.record.step, commit.batch);
   }
 }
 
@@ -243,7 +244,7 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   Execution& execution = *commit->execution;
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
              "a member that an order changes has no timer");
-  Execution& root = *execution.root;
+  Execution& root = *execution.root();
   const std::uint64_t number = next_audit_number(root);  // an end reads `audited`
   entry.procedure = execution.id;
   entry.at = commit->next.updated;

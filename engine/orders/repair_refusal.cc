@@ -21,7 +21,7 @@ Status busy(const Execution& execution) {
 }
 
 Status why_too_late(Execution& about) {
-  for (Execution* head = &about.own_head(); head != nullptr; head = head->outer_domain()) {
+  for (Execution* head = about.head(); head != nullptr; head = head->outer_domain()) {
     const bool moves = head != &about && head->phase == Phase::kInFlight;
     if (moves || head->domain.rare->work != nullptr) return busy(*head);
   }

@@ -20,7 +20,7 @@ namespace {
 // or whose domain is parked; or nullptr.
 template <class Test>
 Execution* first_standing(Execution& head, Test is_it) {
-  return find_within(head.root->domain.rare->standing, head, [&](Execution& member) {
+  return find_within(head.root()->domain.rare->standing, head, [&](Execution& member) {
     return is_it(member) && (&member == &head || !is_over(member));
   });
 }
@@ -31,7 +31,7 @@ bool stands_for(const Execution& target, const Execution& head) {
 }
 
 bool failed_in(Execution& member, const Execution& head) {
-  return member.record.state == ProcedureState::kFailed && &member.own_head() == &head;
+  return member.record.state == ProcedureState::kFailed && member.head() == &head;
 }
 
 // The member that failed first, among those whose own domain is that of `head`; or nullptr.
@@ -50,14 +50,14 @@ Execution* first_failed(Execution& head) {
 
 Execution& scope_of(Execution& target) {
   if (Execution* const failed = failing_domain(target)) return *failed;
-  if (has_given_up(target)) return target.own_head();
-  if (!target.is_root()) return *target.root;
+  if (has_given_up(target)) return *target.head();
+  if (!target.is_root()) return *target.root();
   Execution* const parked = first_standing(target, [](const Execution& member) {
     return member.reports() && member.domain.is_parked();
   });
   if (parked != nullptr) return *failing_domain(*parked);  // a domain around it may have failed
   Execution* const given_up = first_given_up(target);
-  return given_up != nullptr ? given_up->own_head() : target;
+  return given_up != nullptr ? *given_up->head() : target;
 }
 
 DomainState state_of(const Execution& head) noexcept {

@@ -111,7 +111,7 @@ bool read_relatives(WireReader& reader, Execution& execution, HeaderFacts& facts
       facts.root = ProcedureId{reader.varint()};
       return true;
     case header_field::kSpawnedAt:
-      execution.spawned_at = reader.varint();
+      execution.edit_place().spawned_at = reader.varint();
       return true;
     case header_field::kOnFailure:
       execution.on_failure = reader.varint() != 0 ? OnFailure::kReport : OnFailure::kFailTree;
@@ -156,7 +156,7 @@ bool read_submission(WireReader& reader, NamedValues& named, Execution& executio
       execution.submitted = wall_time(reader.sint());
       return true;
     case header_field::kOwner:
-      execution.owner = reader.bytes();
+      execution.set_owner(reader.bytes());
       return true;
     case header_field::kPriority:
       named.read(reader, execution.priority);
@@ -228,7 +228,7 @@ std::size_t header_bytes_max(const Execution& execution) {
   const EntryLocks& locks = execution.locks();
   std::size_t bytes = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax +
                       locks.primary().name.size() + execution.name_of_type().size() +
-                      execution.owner.size() + execution.arguments.size();
+                      execution.owner().size() + execution.arguments.size();
   for (std::size_t i = 0; i < locks.size(); ++i) {
     bytes += 4 * RowWriter::kFieldMax + locks.key(i).name.size();
   }
@@ -236,7 +236,7 @@ std::size_t header_bytes_max(const Execution& execution) {
 }
 
 void encode_header(const Execution& execution, std::string& out) {
-  PV2_ASSERT(execution.id && execution.root != nullptr && execution.root->id,
+  PV2_ASSERT(execution.id && execution.root() != nullptr && execution.root()->id,
              "a procedure that has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "a procedure that has a record has a type");
   const EntryLocks& locks = execution.locks();
@@ -244,11 +244,12 @@ void encode_header(const Execution& execution, std::string& out) {
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
   if (execution.parent != nullptr) row.varint(header_field::kParent, execution.parent->id.value);
-  row.varint(header_field::kRoot, execution.root->id.value);
+  row.varint(header_field::kRoot, execution.root()->id.value);
   if (execution.nonce()) encode_nonce(row, execution);
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
-  if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
+  if (execution.place->spawned_at != 0)
+    row.varint(header_field::kSpawnedAt, execution.place->spawned_at);
   if (execution.reports()) row.varint(header_field::kOnFailure, 1);
   if (execution.undo_order == UndoOrder::kConcurrent) row.varint(header_field::kUndoOrder, 1);
   if (!locks.empty()) {
@@ -256,7 +257,7 @@ void encode_header(const Execution& execution, std::string& out) {
     row.varint(header_field::kPrimaryClass, static_cast<std::uint64_t>(locks.primary().cls));
   }
   row.bytes(header_field::kType, execution.name_of_type());
-  if (!execution.owner.empty()) row.bytes(header_field::kOwner, execution.owner);
+  if (!execution.owner().empty()) row.bytes(header_field::kOwner, execution.owner());
   if (!locks.empty()) row.bytes(header_field::kPrimaryName, locks.primary().name);
   for (std::size_t i = 0; i < locks.size(); ++i) encode_lock(row, locks.key(i), locks.mode(i));
   row.close_frame(frame);

@@ -34,7 +34,7 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
                         .id = execution.id,
                         .nonce = execution.nonce(),
                         .bytes = kept_bytes(execution.arguments.size(), image, last.result.size(),
-                                            execution.owner.size())};
+                                            execution.owner().size())};
   std::string row;
   encode_kept(kept, row);
   batch.insert(Space::kEngine, kept_key(kept.age, kept.id), row);

@@ -27,8 +27,8 @@ namespace {
 // Which members were in the middle of a step, according to the record `next`. nullptr: the record
 // does not say, or does not need to any more because the domain is undone.
 const InterruptedMembers* interrupted_of(const Execution& execution, const Transition& next) {
-  const bool over =
-      next.state == ProcedureState::kRolledBack && (next.reported || execution.root == &execution);
+  const bool over = next.state == ProcedureState::kRolledBack &&
+                    (next.reported || execution.root() == &execution);
   if (over) return nullptr;
   return next.interrupted ? next.interrupted.get() : execution.record.interrupted.get();
 }

@@ -25,14 +25,14 @@ Execution* parent_of(EngineCore& core, const LoadedProcedure& loaded, ProcedureI
                      const Execution* root) PV2_REQUIRES(core.state_mutex) {
   if (!(loaded.parent < id)) return nullptr;
   Execution* const parent = core.find(loaded.parent);
-  return parent != nullptr && parent->root == root ? parent : nullptr;
+  return parent != nullptr && parent->root() == root ? parent : nullptr;
 }
 
 void count_for_its_parent(Execution& child) {
   Execution& above = *child.parent_execution();
   PV2_ASSERT(!is_over(above), "a member of a domain that is over has left, and is not linked");
   const bool ended = child.record.state == ProcedureState::kSuccess || child.record.reported;
-  if (!ended) ++above.children.edit().unfinished;
+  if (!ended) ++above.edit_place().children.unfinished;
 }
 
 void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& loaded)
@@ -58,7 +58,7 @@ bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
   const ProcedureId id = loaded.execution->id;
   Execution* const parent = loaded.parent < id ? core.find(loaded.parent) : nullptr;
   const bool left = left_.contains(loaded.parent) ||
-                    (parent != nullptr && parent->root->id == loaded.root && is_over(*parent));
+                    (parent != nullptr && parent->root()->id == loaded.root && is_over(*parent));
   if (left) left_.emplace(id, true);
   return left;
 }
@@ -124,8 +124,8 @@ Execution& LoadedTrees::stand_in_for(EngineCore& core, ProcedureId id, const Exe
   root.id = id;
   root.belong_to(nullptr);
   root.stored = Stored::kLost;
-  root.type_name = "(lost)";
-  root.owner = member.owner.view();  // children have the owner of their parent
+  root.names.edit().type = "(lost)";
+  root.set_owner(member.owner());  // children have the owner of their parent
   root.submitted = root.record.updated = member.submitted;
   root.record.state = ProcedureState::kWaiting;  // it had children that are not done
   root.phase.move_to(Phase::kIdle);

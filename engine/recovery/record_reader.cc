@@ -210,7 +210,7 @@ Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) 
   if (execution.type == nullptr) {
     loaded.problem = Status(StatusCode::kNotSupported, "its type '" + std::string(facts.type_name) +
                                                            "' is not registered in this program");
-    execution.type_name = facts.type_name;
+    execution.names.edit().type = facts.type_name;
   }
   if (facts.user == PartStatus::kDamaged) {
     loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");

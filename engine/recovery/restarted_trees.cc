@@ -45,7 +45,7 @@ void drop_late_signals(Execution& root, Effects& effects) {
 // that are not done waits for them.
 bool join_makes_sense(Execution& parent) {
   const bool waits = parent.record.state == ProcedureState::kWaiting;
-  return parent.children->unfinished == 0 || waits || is_over(parent) ||
+  return parent.children().unfinished == 0 || waits || is_over(parent) ||
          failing_domain(parent) != nullptr;
 }
 
@@ -80,7 +80,7 @@ void restart(EngineCore& core, Execution& root,
 
 void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& effects) {
   for (const auto& [member, why] : trees.problems()) {
-    quarantine_tree(core, *member->root, why.with_context(name_of(member->id)), effects);
+    quarantine_tree(core, *member->root(), why.with_context(name_of(member->id)), effects);
   }
 }
 

@@ -28,7 +28,7 @@ FlatMap<ProcedureId, bool> parents_with_children(const std::vector<Execution*>& 
     for (const Execution& member : Subtree(*root)) {
       if (&member == root) continue;
       const Execution& parent = *member.parent_execution();
-      if (member.spawned_at == parent.record.visits) parents.emplace(parent.id, true);
+      if (member.place->spawned_at == parent.record.visits) parents.emplace(parent.id, true);
     }
   }
   return parents;

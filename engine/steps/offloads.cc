@@ -38,7 +38,7 @@ void date_held_back(const EngineCore& core, StepCommit& commit) {
   }
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
-             commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);
+             commit.is_undo() ? execution.turn_step() : execution.record.step, commit.batch);
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ Status SpawnedChildren::make_children() {
   for (Spawned& spawned : spawned_) {
     auto child = std::make_unique<Execution>();
     child->type = spawned.type;
-    child->owner = parent.owner.view();
+    child->set_owner(parent.owner());
     child->submitted = frame_.now;
-    child->spawned_at = parent.record.visits + 1;
+    child->edit_place().spawned_at = parent.record.visits + 1;
     child->on_failure = spawned.options.on_failure;
     if (concurrent > 1) child->undo_order = spawned.options.undo_order;
     child->belong_to(&parent);
@@ -69,7 +69,7 @@ Status SpawnedChildren::make_children() {
     }
     frame_.core.count_for_its_type(*child);
     child->object = std::move(spawned.object);
-    PV2_ASSERT(child->root == parent.root && child->parent == &parent,
+    PV2_ASSERT(child->root() == parent.root() && child->parent == &parent,
                "a child is in the tree of its parent");
     frame_.commit.children.push_back(child.release());
   }

@@ -36,7 +36,7 @@ void check_count(std::size_t already, std::size_t most, const char* verb, const 
 }  // namespace
 
 ProcedureId StepContext::id() const noexcept { return run_.frame_.execution.id; }
-ProcedureId StepContext::root_id() const noexcept { return run_.frame_.execution.root->id; }
+ProcedureId StepContext::root_id() const noexcept { return run_.frame_.execution.root()->id; }
 std::uint32_t StepContext::step() const noexcept { return run_.frame_.step; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.frame_.execution.record.attempt; }
 bool StepContext::unsure() const noexcept { return run_.frame_.execution.record.unsure; }
@@ -68,7 +68,7 @@ std::vector<ChildOutcome> StepContext::children() const {
   for (bool first = true; first || child != nullptr; first = false) {
     // Other threads published the children.
     StateLock lock(run_.frame_.core, Width::kNarrow);
-    if (first) child = self.children->last;
+    if (first) child = self.children().last;
     for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,
                           .type = child->name_of_type(),
@@ -129,7 +129,7 @@ void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure>
 void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                 SubmitOptions options) {
   check_count(run_.effects_.roots.size(), limits::kSubmitsPerStep, "submit", "procedures");
-  if (options.owner.empty()) options.owner = run_.frame_.execution.owner.view();
+  if (options.owner.empty()) options.owner = run_.frame_.execution.owner();
   run_.effects_.roots.submit(std::string(type), std::move(procedure), std::move(options));
 }
 

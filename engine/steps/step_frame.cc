@@ -21,8 +21,8 @@ StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& recor
       commit(record),
       random(source),
       now(began),
-      step(procedure.turn.step != 0 ? procedure.turn.step : procedure.record.step),
-      undo(procedure.turn.step != 0) {}
+      step(procedure.turn_step() != 0 ? procedure.turn_step() : procedure.record.step),
+      undo(procedure.turn_step() != 0) {}
 
 std::string StepFrame::name() const {
   const StepInfo* const known = info();

@@ -85,7 +85,7 @@ Status StepRun::make_object() {
     if (!object.ok()) return object.status();
     execution.object = *std::move(object);
   }
-  execution.object_failures = 0;
+  execution.wait.without_object = 0;
   return Status();
 }
 

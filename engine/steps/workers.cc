@@ -48,11 +48,11 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
     same.error = execution.record.failure->error;
     same.undo_error = execution.record.failure->undo;
   }
-  if (execution.turn.step != 0) {  // its undo has yet to run
+  if (execution.turn_step() != 0) {  // its undo has yet to run
     same.undo = UndoChange::kPush;
     same.undo_is_unfinished = true;
   }
-  update_state(execution, same, execution.turn.step, commit.batch);
+  update_state(execution, same, execution.turn_step(), commit.batch);
 }
 
 // What becomes of a procedure that was polled.
@@ -66,15 +66,15 @@ enum class Fate : std::uint8_t {
 };
 
 Fate fate_of(Execution& execution, bool halted) {
-  const Domain& tree = execution.root->domain;
+  const Domain& tree = execution.root()->domain;
   if (execution.phase == Phase::kDropping) return Fate::kLeaves;
   PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
   if (halted) return Fate::kStays;
   const bool failed = failing_domain(execution) != nullptr || tree.failing() != nullptr;
-  if (failed && execution.turn.step == 0) return Fate::kStopped;
+  if (failed && execution.turn_step() == 0) return Fate::kStopped;
   if (makes_way_for_order(execution)) return Fate::kMakesWay;
   if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
-  PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
+  PV2_ASSERT(!tree.is_stopped() || execution.turn_step() != 0,
              "a procedure that is polled in a failed tree has its undo turn");
   return Fate::kTaken;
 }
@@ -583,7 +583,7 @@ void Workers::quarantine(Execution& execution, const Status& why) {
   {
     StateLock lock(core_);
     execution.phase.move_to(Phase::kIdle);
-    quarantine_tree(core_, *execution.root, why, effects);
+    quarantine_tree(core_, *execution.root(), why, effects);
     left_flight(core_, execution, effects);
   }
   publisher_.perform(effects);

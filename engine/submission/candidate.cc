@@ -41,7 +41,7 @@ Status check_may_be_root(const ProcedureType& type) {
 // refused it, the run of the engine would end.
 std::size_t size_of(const Execution& execution) {
   std::size_t bytes = execution.arguments.size() + execution.record.image.size() +
-                      execution.owner.size() + execution.name_of_type().size() +
+                      execution.owner().size() + execution.name_of_type().size() +
                       execution.locks().primary().name.size();
   for (std::size_t i = 0; i < execution.locks().size(); ++i) {
     bytes += execution.locks().key(i).name.size() + 32;  // its class, its mode and their framing
@@ -118,7 +118,7 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   checked = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
   if (!checked.ok()) return checked;
   execution.belong_to(nullptr);
-  execution.owner = options.owner;
+  execution.set_owner(options.owner);
   execution.record.step = execution.type->steps.front().number;
   execution.submitted = core.clock.wall_now();
   candidate.expires_at = options.expires_at;

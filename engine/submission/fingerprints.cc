@@ -17,7 +17,7 @@ namespace pv2 {
 Fingerprints fingerprints_of(const Identity& identity, std::string& scratch) {
   using Form = Fingerprint::Form;
   const std::string_view type = identity.name_of_type();
-  const std::string_view owner = identity.owner.view();
+  const std::string_view owner = identity.owner();
   const std::string_view arguments = identity.arguments.view();
   scratch.assign(type).append(1, '\0').append(owner).append(1, '\0').append(arguments);
   Hash128 hash = hash128(scratch);

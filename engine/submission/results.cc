@@ -164,9 +164,9 @@ Results::Source Results::look_up(ProcedureId id) {
   if (completed != nullptr) return {.answer = completed->result};
   Execution* const live = core_.find(id);
   if (live != nullptr && !live->is_root()) {
-    return {.answer =
-                Status(StatusCode::kInvalidArgument,
-                       name_of(id) + " is a child; wait for its root, " + name_of(live->root->id))};
+    return {.answer = Status(
+                StatusCode::kInvalidArgument,
+                name_of(id) + " is a child; wait for its root, " + name_of(live->root()->id))};
   }
   if (live != nullptr) {
     Status stopped = core_.unavailable();

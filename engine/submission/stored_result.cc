@@ -27,7 +27,7 @@ ProcedureResult result_of(const Execution& root) {
 
 std::size_t bytes_of_rows(const Execution& root) {
   return kept_bytes(root.arguments.size(), root.record.image.size(), root.record.result.size(),
-                    root.owner.size());
+                    root.owner().size());
 }
 
 Result<std::optional<StoredResult>> StoredResult::read(ProcedureStore& store, ProcedureId id) {

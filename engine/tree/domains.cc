@@ -16,7 +16,7 @@
 
 namespace pv2 {
 Execution* failing_domain(Execution& member) {
-  Execution* const failing = member.own_head().domain.failing();
+  Execution* const failing = member.head()->domain.failing();
   PV2_ASSERT(failing == nullptr || failing->domain.state != DomainState::kForward,
              "a failing domain does not go forward");
   return failing;
@@ -29,11 +29,11 @@ bool is_in_flight(Execution& head) {
 }
 
 bool failed_before(Execution& member, CommitSequence sequence) {
-  return member.own_head().domain.rare->first_failure < sequence;
+  return member.head()->domain.rare->first_failure < sequence;
 }
 
 bool is_parked(Execution& member) {
-  const Domain& own = member.own_head().domain;
+  const Domain& own = member.head()->domain;
   return member.record.parked || own.is_parked() ||
          (own.failing() != nullptr && own.failing()->domain.is_parked());
 }
@@ -49,12 +49,12 @@ bool is_to_be_undone(Execution& member) {
   const Execution* const failing = failing_domain(member);
   if (failing == nullptr) return false;
   if (failing->domain.state != DomainState::kStopped) return true;
-  const Execution* head = &member.own_head();
+  const Execution* head = member.head();
   while (head != failing && !head->domain.is_stopped()) head = head->outer_domain();
   return head != failing;
 }
 
-bool is_over(Execution& member) { return member.own_head().domain.is_over(); }
+bool is_over(Execution& member) { return member.head()->domain.is_over(); }
 
 void move_to(Execution& head, DomainState state) {
   PV2_ASSERT(head.is_head(), "only a head has the state of a domain");
@@ -81,7 +81,7 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
 }
 
 void note_parked(Execution& member) {
-  OnDemand<RareOfDomain>& rare = member.root->domain.rare;
+  OnDemand<RareOfDomain>& rare = member.root()->domain.rare;
   if (member.record.parked || member.domain.is_parked()) {
     auto& standing = rare.edit().standing;
     if (!standing) standing = std::make_unique<MembersById>();
@@ -97,7 +97,7 @@ namespace {
 // that it can be neither finished nor undone if its domain fails; or nullptr.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.record.sent_back || head.root->domain.rare->beyond == 0) return nullptr;
+  if (head.record.sent_back || head.root()->domain.rare->beyond == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
     if (stands_beyond_return(member)) found = &member;
   }
@@ -108,7 +108,7 @@ const Execution* beyond_return(Execution& head) {
 
 bool can_be_undone(Execution& head) {
   if (beyond_return(head) != nullptr) return false;
-  if (head.root->domain.rare->begun == 0) return true;
+  if (head.root()->domain.rare->begun == 0) return true;
   for (const Execution& member : Subtree(head)) {
     if (member.no_return_mark == NoReturn::kBegun) return false;
   }
@@ -118,7 +118,7 @@ bool can_be_undone(Execution& head) {
 void count_no_return(Execution& member, NoReturn now) {
   const NoReturn before = std::exchange(member.no_return_mark, now);
   if (before == now) return;
-  RareOfDomain& counts = member.root->domain.rare.edit();
+  RareOfDomain& counts = member.root()->domain.rare.edit();
   PV2_ASSERT(before != NoReturn::kBeyond || counts.beyond != 0,
              "a member past its point of no return is counted");
   PV2_ASSERT(before != NoReturn::kBegun || counts.begun != 0,
@@ -143,7 +143,7 @@ void note_no_return(Execution& member) {
 void find_failed_domains(Execution& top) {
   for (Execution& member : Subtree(top)) {
     if (!has_failed_itself(member)) continue;
-    Execution& head = member.own_head();
+    Execution& head = *member.head();
     if (head.domain.state == DomainState::kForward) move_to(head, DomainState::kFailed);
   }
 }
@@ -171,7 +171,7 @@ void retire_plan(Domain& domain, Effects& effects) {
 
 bool domain_has_failed(Execution& head) {
   for (Execution& member : Subtree(head)) {
-    if (has_failed_itself(member) && &member.own_head() == &head) return true;
+    if (has_failed_itself(member) && member.head() == &head) return true;
   }
   return false;
 }
@@ -197,7 +197,7 @@ void find_failures(Execution& root) {
   find_failed_domains(root);
   bool found = false;
   const auto note = [&](Execution& member, CommitSequence sequence) {
-    CommitSequence& first = member.own_head().domain.rare.edit().first_failure;
+    CommitSequence& first = member.head()->domain.rare.edit().first_failure;
     first = std::min(first, sequence);
     found = true;
   };

@@ -38,7 +38,7 @@ void note_end(Execution& head) {
   PV2_ASSERT(head.is_head() && !head.domain.is_over(), "a domain ends once");
   PV2_ASSERT(is_finished(head.record.state), "the head of a domain that ends has its last record");
   head.phase.move_to(Phase::kIdle);
-  head.turn.step = 0;
+  head.leave_turn();
   move_to(head, DomainState::kOver);
 }
 
@@ -47,7 +47,7 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
   const bool has_rows = head.first_child() != nullptr || (head.is_root() && has_messages(head));
   // Rows of members that left early, some perhaps from below `head`: they are deleted first.
-  const auto dropped = core.state.garbage.dropped.find(head.root->id);
+  const auto dropped = core.state.garbage.dropped.find(head.root()->id);
   if (dropped != core.state.garbage.dropped.end()) {
     work.garbage = std::move(dropped->second);
     core.state.garbage.dropped.erase(dropped);
@@ -55,9 +55,9 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   }
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
-  work.garbage->root = head.root->id;
+  work.garbage->root = head.root()->id;
   // Acknowledgements wait until the rows are deleted.
-  ++core.state.garbage.pending[head.root->id].chains;
+  ++core.state.garbage.pending[head.root()->id].chains;
 }
 
 // `member`, which has no children left, leaves the tree, the scheduler and the table of live
@@ -76,8 +76,8 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
   count_no_return(member, NoReturn::kNone);
-  if (member.root->domain.rare->standing) member.root->domain.rare->standing->erase(member.id);
-  if (member.record.interrupted) --member.root->domain.rare.edit().heads_that_say_it;
+  if (member.root()->domain.rare->standing) member.root()->domain.rare->standing->erase(member.id);
+  if (member.record.interrupted) --member.root()->domain.rare.edit().heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -96,7 +96,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
 // Like let_go(), at the end of the domain of `head`, and tells the listeners of the end.
 void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCommit* rows,
            Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const Execution& root = *member.root;
+  const Execution& root = *member.root();
   const bool ended_with_it = &member != &head && !member.record.reported &&
                              head.record.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
@@ -204,12 +204,12 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   // Only the first work of a tree has begun; the cursors of the others are at their heads, which do
   // not leave while they have a work. A function that takes a work off drops no child before the
   // tree has a next work, or none.
-  if (const TreeWorks* const works = child.root->domain.works()) {
+  if (const TreeWorks* const works = child.root()->domain.works()) {
     PV2_ASSERT(!works->queue.empty(), "the works of a tree are not empty");
     TreeCursor& cursor = works->queue.front()->cursor;
     if (cursor.at() == &child) cursor.move();
   }
-  const ProcedureId root = child.root->id;
+  const ProcedureId root = child.root()->id;
   GarbageCommit* rows = nullptr;
   if (core.keeps_records) {
     std::unique_ptr<GarbageCommit>& dropped = core.state.garbage.dropped[root];
@@ -230,19 +230,20 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
 void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
-  while (Execution* const child = parent.children->unexamined) {
+  while (Execution* const child = parent.children().unexamined) {
     if (most == 0) return;
     --most;
     Looks::one();
-    const bool is_of_last_spawn = child->spawned_at == parent.children->last->spawned_at;
+    const bool is_of_last_spawn =
+        child->place->spawned_at == parent.children().last->place->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
     if (child->domain.rare->work != nullptr) return;  // its descendants are leaving already
-    if (spent && child->children->unexamined != nullptr) {
+    if (spent && child->children().unexamined != nullptr) {
       drop_ended(core, *child, most, effects);
-      if (child->children->unexamined != nullptr) return;  // the parent's next record goes on here
+      if (child->children().unexamined != nullptr) return;  // the parent's next record goes on here
     }
-    parent.children.edit().unexamined = child->siblings.next;
+    parent.edit_place().children.unexamined = child->siblings().next;
     if (spent && child->first_child() == nullptr) drop(core, *child, effects);
   }
 }
@@ -260,9 +261,9 @@ void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
   for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
     const Execution* before = nullptr;
     do {
-      before = (*at)->children->unexamined;
+      before = (*at)->children().unexamined;
       drop_ended_children(core, **at, effects);
-    } while ((*at)->children->unexamined != before && (*at)->children->unexamined != nullptr);
+    } while ((*at)->children().unexamined != before && (*at)->children().unexamined != nullptr);
   }
 }
 

@@ -63,13 +63,13 @@ void failed_too_late(EngineCore& core, Execution& member) {
   Execution* const failing = failing_domain(member);
   PV2_ASSERT(failing != nullptr, "a member that fails too late is in a stopped domain");
   if (failing->domain.state != DomainState::kStopped) return;
-  Execution& own = member.own_head();
+  Execution& own = *member.head();
   if (!own.domain.is_undone() && !own.domain.is_parked()) move_to(own, DomainState::kFailed);
   stop_again(core, *failing);
 }
 
 void repaired_too_late(EngineCore& core, Execution& member) {
-  Execution& own = member.own_head();
+  Execution& own = *member.head();
   const bool is_stopped_around = failing_domain(own)->domain.state == DomainState::kStopped;
   if (!is_stopped_around || !own.domain.is_stopped()) return;
   if (&own == failing_domain(own) || domain_has_failed(own)) return;

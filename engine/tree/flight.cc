@@ -12,7 +12,7 @@
 
 namespace pv2 {
 void enter_flight(Execution& member) {
-  Domain& own = member.own_head().domain;
+  Domain& own = member.head()->domain;
   PV2_ASSERT(!own.is_over() || own.rare->work == nullptr,
              "no member of a domain that is over takes flight");
   ++own.in_flight;
@@ -22,7 +22,7 @@ void enter_flight(Execution& member) {
 }
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
-  Domain& own = member.own_head().domain;
+  Domain& own = member.head()->domain;
   PV2_ASSERT(own.in_flight > 0, "a member that leaves flight was counted");
   --own.in_flight;
   note_no_return(member);
@@ -44,15 +44,15 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
   // The work that stops the tree may not have visited this domain yet.
-  if (failed == nullptr) return member.root->domain.failing() == nullptr;
+  if (failed == nullptr) return member.root()->domain.failing() == nullptr;
   if (failed->domain.makes_way()) return false;
-  return failed->domain.is_undone() && !failed->is_quarantined() && member.turn.step != 0;
+  return failed->domain.is_undone() && !failed->is_quarantined() && member.turn_step() != 0;
 }
 
 void put_turn_back(EngineCore& core, Execution& member) {
   if (!makes_way_for_order(member)) return;
   let_order_look(core, *failing_domain(member));
-  member.turn.step = 0;
+  member.leave_turn();
   Domain& domain = failing_domain(member)->domain;
   if (domain.rare->rollback) domain.rare->rollback->put_back(member);
 }
@@ -61,7 +61,7 @@ void drop_from_flight(EngineCore& core, Execution& member) {
   PV2_ASSERT(member.phase == Phase::kInFlight, "a member that is dropped from flight is in flight");
   member.phase.move_to(Phase::kIdle);
   put_turn_back(core, member);
-  member.turn.step = 0;  // an inner domain's turn: the wider domain's plan will contain it
+  member.leave_turn();  // an inner domain's turn: the wider domain's plan will contain it
   core.abandon_waits(member);
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }

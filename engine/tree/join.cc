@@ -19,8 +19,8 @@ namespace {
 // `child`, not linked yet, is counted with those that the same step spawned. A child of a later
 // step than the one before it begins the count of a new join.
 void count_in_join(Execution& child) {
-  Children& siblings = child.parent_execution()->children.edit();
-  if (siblings.last == nullptr || siblings.last->spawned_at != child.spawned_at) {
+  Children& siblings = child.parent_execution()->edit_place().children;
+  if (siblings.last == nullptr || siblings.last->place->spawned_at != child.place->spawned_at) {
     siblings.joined = 0;
     siblings.joins_mixed_types = false;
   } else if (siblings.last->type != child.type) {
@@ -32,7 +32,6 @@ void count_in_join(Execution& child) {
 }  // namespace
 
 void adopt(Execution& member) {
-  PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
   PV2_ASSERT(member.first_child() == nullptr, "a new member has no children");
   if (!member.is_root()) {
     count_in_join(member);
@@ -48,7 +47,7 @@ void adopt(Execution& member) {
   if (may_not_return(member)) member.no_return_mark = NoReturn::kAhead;
   note_no_return(member);
   if (member.record.parked) note_parked(member);
-  if (member.record.interrupted) ++member.root->domain.rare.edit().heads_that_say_it;
+  if (member.record.interrupted) ++member.root()->domain.rare.edit().heads_that_say_it;
 }
 
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
@@ -84,8 +83,8 @@ void child_finished(EngineCore& core, Execution& child, Effects& effects) {
   // The child may be the head of a domain of its own, which the work that stops all members has not
   // visited yet.
   if (failing_domain(parent) != nullptr) return child_ended_too_late(child);
-  PV2_ASSERT(parent.children->unfinished > 0, "a parent waits for every child that finishes");
-  if (--parent.children.edit().unfinished == 0 && parent.phase == Phase::kWaiting) {
+  PV2_ASSERT(parent.children().unfinished > 0, "a parent waits for every child that finishes");
+  if (--parent.edit_place().children.unfinished == 0 && parent.phase == Phase::kWaiting) {
     children_finished(core, parent, effects);
   }
 }
@@ -95,14 +94,15 @@ void child_ended_too_late(Execution& child) {
   PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
              "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
-  PV2_ASSERT(parent.children->unfinished > 0, "a parent waits for every child that finishes");
-  if (--parent.children.edit().unfinished == 0 && parent.record.state == ProcedureState::kWaiting) {
+  PV2_ASSERT(parent.children().unfinished > 0, "a parent waits for every child that finishes");
+  if (--parent.edit_place().children.unfinished == 0 &&
+      parent.record.state == ProcedureState::kWaiting) {
     parent.record.move_to(ProcedureState::kRunnable);
   }
 }
 
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
-  PV2_ASSERT(parent.children->unfinished == 0, "a parent that goes on has no unfinished child");
+  PV2_ASSERT(parent.children().unfinished == 0, "a parent that goes on has no unfinished child");
   PV2_ASSERT(failing_domain(parent) == nullptr, "a parent in a failed domain does not go forward");
   // No record says so: after a crash, a parent that waits with no unfinished child is runnable.
   parent.record.move_to(ProcedureState::kRunnable);

@@ -46,8 +46,8 @@ bool may_not_return(const Execution& member) {
 
 std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
-  if (member.root->domain.rare->heads_that_say_it == 0) return said;
-  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+  if (member.root()->domain.rare->heads_that_say_it == 0) return said;
+  for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
     const InterruptedMembers* const interrupted = head->record.interrupted.get();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
   }
@@ -68,7 +68,7 @@ std::uint32_t step_that_may_have_begun(Execution& member) {
   if (member.record.state == ProcedureState::kFailed) {
     const Execution* const failed = failing_domain(member);
     const bool planned = failed != nullptr && failed->domain.rare->rollback != nullptr;
-    return planned && member.turn.left > member.record.undo.size() ? member.record.step : 0;
+    return planned && member.turn->left > member.record.undo.size() ? member.record.step : 0;
   }
   if (!stands_at_undoable_step(member)) return 0;
   // While a member is in flight, `started` belongs to its worker.
@@ -76,14 +76,14 @@ std::uint32_t step_that_may_have_begun(Execution& member) {
 }
 
 std::uint32_t step_to_undo(const Execution& execution) {
-  if (execution.turn.step != 0) return execution.turn.step;
+  if (execution.turn_step() != 0) return execution.turn_step();
   const bool undoes =
       execution.record.state == ProcedureState::kFailed && execution.record.step == 0;
   return undoes && !execution.record.undo.empty() ? execution.record.undo.back().step : 0;
 }
 
 bool stands_before_no_return(const Execution& member) {
-  if (member.turn.step != 0 || member.type == nullptr) return false;
+  if (member.turn_step() != 0 || member.type == nullptr) return false;
   const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
@@ -122,7 +122,7 @@ bool has_failed_itself(const Execution& member) {
 
 bool is_done_but_for_work(const Execution& member) {
   return member.phase == Phase::kWaiting && member.record.state == ProcedureState::kRunnable &&
-         member.record.step == 0 && member.children->unfinished == 0;
+         member.record.step == 0 && member.children().unfinished == 0;
 }
 
 Transition as_it_is(const EngineCore& core, const Execution& execution) {

@@ -28,7 +28,7 @@ bool keeps_locks_for_work(Execution& execution) {
   if (is_parked_in_undo(execution)) {
     return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
   }
-  if (execution.turn.step != 0 || failing_domain(execution) != nullptr) return false;
+  if (execution.turn_step() != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
   // Its children may hold the same keys, because its locks cover them: without the locks two of
@@ -44,7 +44,7 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
   same.holds_locks = false;
   // A step that runs under locks kept for earlier work makes no record when it waits. Without locks
   // and without a history entry a restart would take that step for one that never began.
-  if (execution.started && execution.record.step != 0 && execution.turn.step == 0 &&
+  if (execution.started && execution.record.step != 0 && execution.turn_step() == 0 &&
       !may_have_begun(execution, same.holds_locks)) {
     same.history = HistoryEntry{execution.record.step, execution.record.attempt,
                                 Outcome::Kind::kWait, same.updated};
@@ -83,7 +83,7 @@ void one_less_to_await(Execution& head, Effects& effects) {
 }  // namespace
 
 void work_begins(Execution& member) {
-  std::unique_ptr<MembersById>& at_work = member.root->domain.rare.edit().at_work;
+  std::unique_ptr<MembersById>& at_work = member.root()->domain.rare.edit().at_work;
   if (!at_work) at_work = std::make_unique<MembersById>();
   enter_flight(member);
   at_work->emplace(member.id, &member);
@@ -91,9 +91,9 @@ void work_begins(Execution& member) {
 
 void work_ends(Execution& member, Effects& effects) {
   PV2_ASSERT(!has_work(member), "a member whose work ends has no piece outstanding");
-  PV2_ASSERT(member.root->domain.rare->at_work != nullptr,
+  PV2_ASSERT(member.root()->domain.rare->at_work != nullptr,
              "a member at work is counted by its root");
-  member.root->domain.rare->at_work->erase(member.id);
+  member.root()->domain.rare->at_work->erase(member.id);
   if (Execution* const head = std::exchange(member.work->ended_with, nullptr)) {
     one_less_to_await(*head, effects);
   }

@@ -26,7 +26,7 @@ namespace pv2 {
 /// work outstanding.
 template <class Visit>
 void for_each_at_work(Execution& head, Visit visit) {
-  (void)find_within(head.root->domain.rare->at_work, head, [&](Execution& member) {
+  (void)find_within(head.root()->domain.rare->at_work, head, [&](Execution& member) {
     PV2_ASSERT(has_work(member), "a member that its root counts at work has work outstanding");
     visit(member);
     return false;

@@ -25,7 +25,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   switch (member.record.state) {
     case ProcedureState::kWaiting:
-      if (member.children->unfinished > 0) {
+      if (member.children().unfinished > 0) {
         member.phase.move_to(Phase::kWaiting);
         member.started = false;
       } else {  // its last child had finished, and the parent had made no record since
@@ -72,9 +72,9 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     return finish_root(core, head, effects);
   }
   for (Execution& member : Subtree(head)) {
-    if (member.children.is_made()) member.children.edit().unfinished = 0;
+    if (member.children().unfinished != 0) member.edit_place().children.unfinished = 0;
     const bool ended = member.record.state == ProcedureState::kSuccess || member.record.reported;
-    if (&member != &head && !ended) ++member.parent_execution()->children.edit().unfinished;
+    if (&member != &head && !ended) ++member.parent_execution()->edit_place().children.unfinished;
   }
   start_domain(core, head, effects);
   if (head.record.state == ProcedureState::kSuccess) child_finished(core, head, effects);
@@ -92,7 +92,7 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
     }
     note_no_return(member);
     // A member that waited for children may have begun its next step if all of them have ended.
-    if (member.record.state == ProcedureState::kWaiting && member.children->unfinished == 0) {
+    if (member.record.state == ProcedureState::kWaiting && member.children().unfinished == 0) {
       member.record.move_to(ProcedureState::kRunnable);
     }
   }
@@ -136,7 +136,7 @@ void forget_what_had_not_begun(Execution& root,
     // this member later.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
-    if (member.own_head().domain.rare->stopped_since < at->second) member.started = false;
+    if (member.head()->domain.rare->stopped_since < at->second) member.started = false;
   }
 }
 

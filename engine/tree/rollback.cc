@@ -43,12 +43,13 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   PV2_ASSERT(
       member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
       "a turn begins when its member does nothing, or an order about it is on the way");
-  PV2_ASSERT(member.turn.left != 0, "a turn that begins is counted by its member");
+  PV2_ASSERT(member.turn->left != 0, "a turn that begins is counted by its member");
   PV2_ASSERT(failing_domain(member) == &head, "a turn belongs to the widest domain that failed");
-  member.turn.step = turn.entry.step;
+  Turn& of_member = member.turn.edit();
+  of_member.step = turn.entry.step;
+  of_member.leads = &member == &head;
+  of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
   core.end_reported_wait(member);
-  member.turn.leads = &member == &head;
-  member.turn.ends_domain = member.turn.leads && head.domain.rare->rollback->left() == 1;
   if (member.record.parked) return;  // older turns of its lane wait for the operator too
   // It was in a back-off between two attempts to undo, or waited only for a time. If it awaited
   // something else, the undo runs again and asks for it.
@@ -116,7 +117,7 @@ bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
   if (all) return true;
   for (Execution* const member : stopped) {
     head.domain.rare->rollback->put_back(*member);
-    member->turn.step = 0;
+    member->leave_turn();
   }
   begin_turns(core, head, effects);
   return false;
@@ -140,12 +141,13 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(execution), "an undo that is over has no work outstanding");
   core.end_reported_wait(execution);  // it still waits if an operator passed over its turn
-  execution.turn.step = 0;
-  execution.stopped.reset();  // the interrupted step was its newest turn, which is over
-  PV2_ASSERT(execution.turn.left != 0, "a turn that ends was counted as left");
-  --execution.turn.left;
+  Turn& turn = execution.turn.edit();
+  turn.step = 0;
+  turn.stopped.reset();  // the interrupted step was its newest turn, which is over
+  PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");
+  --turn.left;
   head.domain.rare->rollback->end(execution);
-  if (execution.turn.left == 0 && &execution != &head) {
+  if (turn.left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }
 }

@@ -40,7 +40,7 @@ const Failure* failure_within(Execution& member, const Execution& head) {
   const bool failed = member.record.state == ProcedureState::kFailed ||
                       member.record.state == ProcedureState::kRolledBack;
   if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
-  return &member.own_head() == &head ? failure : nullptr;
+  return member.head() == &head ? failure : nullptr;
 }
 
 // The error of the failure or of the abort that was durable first. `first` is the first failure of
@@ -60,7 +60,8 @@ bool is_live_head(const Execution& member) { return member.reports() && !member.
 // forward again. If no record of an undo names the step in which the member was interrupted, its
 // record in memory says again what it said before that plan, and it is still interrupted.
 void forget_that_it_was_stopped(Execution& member) {
-  const std::unique_ptr<StoppedStep> record = std::move(member.stopped);
+  if (!member.turn.is_made()) return;
+  const std::unique_ptr<StoppedStep> record = std::move(member.turn.edit().stopped);
   if (record == nullptr || member.record.state != ProcedureState::kFailed) return;
   const bool undone = member.record.step == 0;
   const bool recorded =
@@ -88,7 +89,7 @@ void forget_plan(Execution& inner_head, Effects& effects) {
 
 void forget_inner_plans(Execution& head, Effects& effects) {
   for (Execution& member : Subtree(head)) {
-    member.turn.step = 0;
+    member.leave_turn();
     if (&member == &head) continue;
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
@@ -99,18 +100,19 @@ namespace {
 
 // Adds the turns of `member` to `turns`. In memory its state is kFailed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
-  PV2_ASSERT(member.turn.step == 0, "no turn begins before the plan is made");
+  PV2_ASSERT(member.turn_step() == 0, "no turn begins before the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
-  member.turn.left = 0;
+  Turn& turn = member.turn.edit();
+  turn.left = 0;
   for (const UndoEntry& entry : member.record.undo) {
     turns.push_back({&member, entry});
-    ++member.turn.left;
+    ++turn.left;
   }
   if (was_left_in_the_middle(member)) {
     turns.push_back({&member, {member.record.step, kUnfinishedStep}});
-    ++member.turn.left;
-    member.stopped =
+    ++turn.left;
+    turn.stopped =
         std::make_unique<StoppedStep>(StoppedStep{.state = member.record.state,
                                                   .parked = member.record.parked,
                                                   .attempt = member.record.attempt,
@@ -118,7 +120,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
                                                   .failure = std::move(member.record.failure)});
   }
   if (has_begun_undo(member)) {
-    PV2_ASSERT(member.stopped == nullptr, "an undo that has begun is recorded with its step");
+    PV2_ASSERT(turn.stopped == nullptr, "an undo that has begun is recorded with its step");
     turns.back().entry.sequence = kBegunTurn;
   }
   if (member.record.state == ProcedureState::kFailed) return;
@@ -184,7 +186,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
 // its last record: a sibling that has finished may need them for its undo.
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  const bool idle = member.record.state == ProcedureState::kFailed && member.turn.left == 0;
+  const bool idle = member.record.state == ProcedureState::kFailed && member.turn->left == 0;
   if (!idle || member.record.parked || member.locks().empty() || !member.holds_locks()) return;
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
@@ -192,7 +194,7 @@ void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
 // Notes what the plan has to know of `member`. If `member` is the head of a domain within, drops
 // that domain's plan: the new plan replaces it, as after a restart.
 void survey(TreeWork& work, Execution& member, Effects& effects) {
-  member.turn.step = 0;
+  member.leave_turn();
   if (&member != &work.head) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
@@ -231,7 +233,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
   // It may have the result of a done() that waited for children; the procedure has failed instead.
   if (&member == &head) head.record.result.clear();
   plan_member(member, work.turns);
-  work.has_branches = work.has_branches || member.beside != nullptr;
+  work.has_branches = work.has_branches || member.beside() != nullptr;
   if (&member != &head) give_back_idle_locks(core, member, effects);
 }
 

@@ -30,7 +30,7 @@ namespace {
 // but never silently.
 void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const std::uint32_t number = commit.is_undo() ? execution.turn.step : execution.record.step;
+  const std::uint32_t number = commit.is_undo() ? execution.turn_step() : execution.record.step;
   const StepInfo* const step = execution.type->find_step(number);
   core.state.news.add(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
   effects.log(LogLevel::kWarning,
@@ -81,8 +81,8 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
   PV2_ASSERT(core.state.spawning >= commit.reserved, "children were counted when they were made");
   core.state.spawning -= std::exchange(commit.reserved, 0);
   if (commit.children.empty()) return;
-  parent.children.edit().unfinished = static_cast<std::uint32_t>(commit.children.size());
-  PV2_ASSERT(parent.children->joined == parent.children->unfinished,
+  parent.edit_place().children.unfinished = static_cast<std::uint32_t>(commit.children.size());
+  PV2_ASSERT(parent.children().joined == parent.children().unfinished,
              "a join begins with the children of one step");
   core.state.ids.reserve(effects);
 }
@@ -91,7 +91,7 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
 // or ends, if what it waited for arrived while the record was on the way.
 void gave_back(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.turn.step == 0 || is_parked_in_undo(execution),
+  PV2_ASSERT(execution.turn_step() == 0 || is_parked_in_undo(execution),
              "an undo keeps its locks until it is over, or parked");
   const bool arrived =
       execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
@@ -102,7 +102,7 @@ void gave_back(EngineCore& core, Execution& execution, Effects& effects)
   }
   core.settle(execution, Disposition::kParkUnlock);
   if (execution.record.parked) return;
-  if (execution.record.state == ProcedureState::kWaiting && execution.children->unfinished == 0) {
+  if (execution.record.state == ProcedureState::kWaiting && execution.children().unfinished == 0) {
     core.flush();  // the scheduler has its locks back before it is queued
     return children_finished(core, execution, effects);
   }
@@ -124,7 +124,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
     case ProcedureState::kFailed:
       PV2_ASSERT(execution.record.failure != nullptr, "a record of a failure says why");
       execution.phase.move_to(Phase::kIdle);
-      fail_tree(core, execution.own_head());
+      fail_tree(core, *execution.head());
       return;
     case ProcedureState::kSuccess:
       execution.phase.move_to(Phase::kIdle);
@@ -133,7 +133,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
       child_finished(core, execution, effects);
       return;
     case ProcedureState::kWaiting:
-      PV2_ASSERT(execution.children->unfinished != 0,
+      PV2_ASSERT(execution.children().unfinished != 0,
                  "a procedure that waits for children has some");
       execution.phase.move_to(Phase::kWaiting);
       if (unlock) core.settle(execution, Disposition::kParkUnlock);
@@ -171,7 +171,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
   if (!head.domain.is_undone() || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
-  return execution.turn.step == 0 && !ordered && !commit.is_undo();
+  return execution.turn_step() == 0 && !ordered && !commit.is_undo();
 }
 
 /// What follows from a record: the first row that applies.
@@ -202,7 +202,7 @@ Follows what_follows(Execution& execution, const StepCommit& commit) {
 void stand_still(EngineCore& core, Execution& execution, const StepCommit& commit)
     PV2_REQUIRES(core.state_mutex) {
   execution.phase.move_to(Phase::kIdle);
-  execution.turn.step = 0;
+  execution.leave_turn();
   const ProcedureState state = execution.record.state;
   if (state == ProcedureState::kSuccess && !execution.is_root()) {
     child_ended_too_late(execution);
@@ -251,7 +251,7 @@ void drop_children(EngineCore& core, Execution& execution, const StepCommit& com
   const bool all_leave =
       commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
   const bool is_step = !commit.is_undo() && commit.kind != StepCommit::Kind::kGrant;
-  if (execution.children->unexamined == nullptr || !is_step || all_leave) return;
+  if (execution.children().unexamined == nullptr || !is_step || all_leave) return;
   drop_ended_children(core, execution, effects);
 }
 
@@ -265,11 +265,11 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   Execution& about = *execution;
   // Set before anything else: each record that is published after this one was durable after it.
   if (is_last_order(*this)) about.domain.ending = EndingOrder::kDurable;
-  TreeWorks* const works = about.root->domain.works();
+  TreeWorks* const works = about.root()->domain.works();
   if (is_order(*this) && works != nullptr) return works->put_off.push_back(*this);
   PV2_ASSERT(about.phase == Phase::kInFlight, "a published record is of a member in flight");
   PV2_ASSERT(about.wait.timer_index == Wait::kNoTimer, "a member in flight waits for no time");
-  PV2_ASSERT(children.empty() || about.children->unfinished == 0,
+  PV2_ASSERT(children.empty() || about.children().unfinished == 0,
              "a member that spawns has joined those that it spawned before");
   if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
   take_over_record(about, *this);

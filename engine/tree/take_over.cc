@@ -33,9 +33,9 @@ void take_over_record(Execution& execution, StepCommit& commit) {
              "a record of locks alone holds them exactly if it is a grant");
   const bool step_is_over = next.visits != record.visits || next.step != record.step;
   const bool had_interrupted = record.interrupted != nullptr;
-  const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn.step : record.step;
+  const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn_step() : record.step;
   commit.was_parked = record.parked;
-  execution.ahead_of_record = !commit.needs_record;
+  execution.wait.ahead_of_record = !commit.needs_record;
   if (commit.needs_record) {
     if (next.undo == UndoChange::kPush && record.undo.empty()) {
       record.undo.reserve(execution.type->steps.size());  // once
@@ -47,7 +47,7 @@ void take_over_record(Execution& execution, StepCommit& commit) {
   if (step_is_over) execution.started = false;
   if (commit.was_parked != record.parked) note_parked(execution);
   if (record.interrupted && !had_interrupted)
-    ++execution.root->domain.rare.edit().heads_that_say_it;
+    ++execution.root()->domain.rare.edit().heads_that_say_it;
   if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
 
@@ -67,7 +67,7 @@ bool is_plain(const StepCommit& commit) {
 // Whether the procedure is a root without members, and nobody has to do with it.
 bool is_alone(const Execution& execution) {
   const Domain& tree = execution.domain;
-  return execution.is_root() && execution.first_child() == nullptr && execution.turn.step == 0 &&
+  return execution.is_root() && execution.first_child() == nullptr && execution.turn_step() == 0 &&
          execution.inbox == nullptr && execution.work == nullptr &&
          execution.record.interrupted == nullptr && !execution.record.parked &&
          !execution.wait.is_reported && !execution.granted_by_poll() &&

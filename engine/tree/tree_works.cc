@@ -18,8 +18,8 @@
 namespace pv2 {
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
   PV2_ASSERT(head.is_head() && head.domain.rare->work == nullptr, "a domain has at most one work");
-  TreeWorks*& works = head.root->domain.rare.edit().works;
-  if (works == nullptr) works = &core.state.works.in_turn.emplace_back(*head.root);
+  TreeWorks*& works = head.root()->domain.rare.edit().works;
+  if (works == nullptr) works = &core.state.works.in_turn.emplace_back(*head.root());
   TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
   head.domain.rare.edit().work = &work;
   core.tree_work_waits.store(true);
@@ -27,7 +27,7 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
 }
 
 std::unique_ptr<TreeWork> take_off(TreeWork& work) {
-  auto& queue = work.head.root->domain.works()->queue;
+  auto& queue = work.head.root()->domain.works()->queue;
   PV2_ASSERT(queue.front().get() == &work && work.head.domain.rare->work == &work,
              "a work that is taken off is the first, and its head knows it");
   work.head.domain.rare.edit().work = nullptr;
@@ -80,7 +80,7 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
 void go_on_with_sorted(EngineCore& core, TreeWork& work) {
   auto& outside = core.state.works.outside;
   const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
-    return &works == work.head.root->domain.works();
+    return &works == work.head.root()->domain.works();
   });
   PV2_ASSERT(at != outside.end() && work.is_outside,
              "a work that was sorted is among those outside");

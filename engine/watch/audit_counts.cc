@@ -28,7 +28,7 @@ void AuditCounts::compare(const EngineState& state, AuditFindings& findings) con
 
 void AuditCounts::compare_domains(AuditFindings& findings) const {
   for (const Execution* const head : heads) {
-    if (head->root->domain.is_over()) continue;
+    if (head->root()->domain.is_over()) continue;
     const OfHead counted = of(*head);
     findings.compare(*head, "the number in flight of its domain", head->domain.in_flight,
                      counted.flight);
@@ -65,12 +65,12 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
   if (planned.empty()) return;
   for (const auto& [id, member] : state.live) {
     const Execution* const failing =
-        member->head != nullptr ? member->head->domain.failing() : nullptr;
+        member->head() != nullptr ? member->head()->domain.failing() : nullptr;
     if (failing == nullptr || member->record.state != ProcedureState::kFailed) continue;
-    if (member->head->domain.is_over() || member->record.reported) continue;
+    if (member->head()->domain.is_over() || member->record.reported) continue;
     if (std::find(planned.begin(), planned.end(), failing) == planned.end()) continue;
     const auto counted = turns.find(member);
-    findings.compare(*member, "the number of its steps that are left to undo", member->turn.left,
+    findings.compare(*member, "the number of its steps that are left to undo", member->turn->left,
                      counted != turns.end() ? counted->second : 0);
   }
 }

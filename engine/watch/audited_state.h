@@ -16,7 +16,7 @@ namespace pv2 {
 /// The head of the domain around that of `head`; nullptr for a root. Not counted as a look, unlike
 /// Execution::outer_domain().
 [[nodiscard]] inline const Execution* domain_around(const Execution& head) {
-  return head.is_root() ? nullptr : head.parent_execution()->head;
+  return head.is_root() ? nullptr : head.parent_execution()->head();
 }
 
 /// Calls `visit` with each TreeWork there is, and with the works of its tree.
@@ -51,7 +51,7 @@ struct AuditedState {
   /// has been told, it goes on as if the failure had become durable a moment later.
   [[nodiscard]] bool may_not_know(const Execution& member) const {
     if (told.empty()) return false;
-    for (const Execution* head = member.head; head != nullptr; head = domain_around(*head)) {
+    for (const Execution* head = member.head(); head != nullptr; head = domain_around(*head)) {
       if (std::find(told.begin(), told.end(), head) != told.end()) return true;
     }
     return false;

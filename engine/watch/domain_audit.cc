@@ -16,12 +16,12 @@ namespace pv2 {
 namespace {
 
 void count_flight(const Execution& member, AuditCounts& counts) {
-  if (member.root->domain.is_over()) return;  // the last record of a root is not counted down
+  if (member.root()->domain.is_over()) return;  // the last record of a root is not counted down
   std::size_t flight = 0;
   if (member.phase == Phase::kInFlight || member.phase == Phase::kDropping) ++flight;
   if (has_work(member)) ++flight;
-  counts.by_head[member.head].flight += flight;
-  const Execution* const failing = member.head->domain.failing();
+  counts.by_head[member.head()].flight += flight;
+  const Execution* const failing = member.head()->domain.failing();
   if (failing != nullptr) counts.by_head[failing].inside += flight;
 }
 
@@ -84,7 +84,7 @@ void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& f
   domain.rare->rollback->for_each([&](const UndoTurn& turn) {
     ++turns;
     ++counts.turns[turn.execution];
-    if (turn.execution->head->domain.failing() != &head) {
+    if (turn.execution->head()->domain.failing() != &head) {
       findings.add_of(*turn.execution, "it is undone with another domain than its own");
     }
   });
@@ -92,7 +92,7 @@ void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& f
                    turns);
   const std::vector<Execution*> begun = domain.rare->rollback->begun();
   for (const Execution* const member : begun) {
-    if (member->turn.step == 0) {
+    if (member->turn_step() == 0) {
       findings.add_of(*member, "its turn has begun, and undoes no step");
     }
   }

@@ -44,11 +44,11 @@ std::vector<HistoryEntry> entries_of(const History& history) {
 
 // While it waits for children: how many have ended, in numbers and in words.
 void show_join(const Execution& execution, ProcedureInfo& info) {
-  const Execution* const youngest = execution.children->last;
+  const Execution* const youngest = execution.children().last;
   if (execution.record.state != ProcedureState::kWaiting || youngest == nullptr) return;
-  info.children_total = execution.children->joined;
-  info.children_done = execution.children->joined - execution.children->unfinished;
-  const bool has_name = youngest->type != nullptr && !execution.children->joins_mixed_types;
+  info.children_total = execution.children().joined;
+  info.children_done = execution.children().joined - execution.children().unfinished;
+  const bool has_name = youngest->type != nullptr && !execution.children().joins_mixed_types;
   info.progress = fmt::format("{} of {} {}", info.children_done, info.children_total,
                               has_name ? youngest->type->counted_as : Procedure::kCountedAs);
 }
@@ -57,9 +57,9 @@ ProcedureInfo info_of(Execution& execution) {
   ProcedureInfo info;
   info.id = execution.id;
   info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
-  info.root = execution.root->id;
+  info.root = execution.root()->id;
   info.type = execution.name_of_type();
-  info.owner = execution.owner.view();
+  info.owner = execution.owner();
   info.state = execution.record.state;
   const std::uint32_t undoes = step_to_undo(execution);
   info.undo = undoes != 0;
@@ -101,8 +101,8 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
   if (!is_listed(execution)) return false;
   if (filter.state && execution.record.state != *filter.state) return false;
   if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
-  if (!filter.owner.empty() && execution.owner.view() != filter.owner) return false;
-  if (filter.root && execution.root->id != filter.root) return false;
+  if (!filter.owner.empty() && execution.owner() != filter.owner) return false;
+  if (filter.root && execution.root()->id != filter.root) return false;
   if (filter.is_root && execution.is_root() != *filter.is_root) return false;
   if (filter.older_than && now - execution.submitted < *filter.older_than) return false;
   if (filter.quarantined && execution.is_quarantined() != *filter.quarantined) return false;

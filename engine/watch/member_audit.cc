@@ -24,14 +24,14 @@ bool has_ended(const Execution& member) {
 
 // Whether the member's domain knows of a failure around it, or is leaving.
 bool goes_back(const Execution& member) {
-  return member.head->domain.failing() != nullptr || member.head->domain.is_over() ||
-         member.root->domain.is_over();
+  return member.head()->domain.failing() != nullptr || member.head()->domain.is_over() ||
+         member.root()->domain.is_over();
 }
 
 // Whether an order that ends a domain around the member may be on its way although nothing has
 // failed. Such an order has stopped all members, and its record is that of the head.
 bool is_to_be_ended(const Execution& member) {
-  for (const Execution* head = member.head; head != nullptr; head = domain_around(*head)) {
+  for (const Execution* head = member.head(); head != nullptr; head = domain_around(*head)) {
     if (head != &member && head->phase == Phase::kInFlight) return true;
   }
   return false;
@@ -40,8 +40,8 @@ bool is_to_be_ended(const Execution& member) {
 // An accepted abort ends the wait of a member that was about to pass its point of no return.
 bool waits_for_nothing(const Execution& member) {
   const bool wants = member.inbox && !member.inbox->wanted.empty();
-  return !member.record.deadline && member.children->unfinished == 0 && member.slots.empty() &&
-         !wants && !has_work(member) && !member.root->domain.abort_accepted;
+  return !member.record.deadline && member.children().unfinished == 0 && member.slots.empty() &&
+         !wants && !has_work(member) && !member.root()->domain.abort_accepted;
 }
 
 }  // namespace
@@ -83,20 +83,20 @@ void MemberAudit::look_at_new(const Execution& member) {
 
 void MemberAudit::look_at_place_in_tree(const Execution& member) {
   const Execution* const parent = member.parent_execution();
-  const Execution* const root = parent == nullptr ? &member : parent->root;
-  const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head;
+  const Execution* const root = parent == nullptr ? &member : parent->root();
+  const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head();
   const Execution* const beside = member.undo_order == UndoOrder::kConcurrent ? &member
-                                  : parent != nullptr                         ? parent->beside
+                                  : parent != nullptr                         ? parent->beside()
                                                                               : nullptr;
   if (parent != nullptr) ++counts_.children_live;
   if (parent != nullptr && !audited_.is_live(parent, parent->id)) {
     findings_.add_of(member, "its parent is not live");
   }
-  if (member.root != root) findings_.add_of(member, "its root is not that of its parent");
-  if (member.head != head) {
+  if (member.root() != root) findings_.add_of(member, "its root is not that of its parent");
+  if (member.head() != head) {
     findings_.add_of(member, "it is in another domain than its parent says");
   }
-  if (member.beside != beside) {
+  if (member.beside() != beside) {
     findings_.add_of(member, "it is undone beside others than its parent says");
   }
   if (!member.waiters.empty() && !member.is_root()) {
@@ -106,22 +106,22 @@ void MemberAudit::look_at_place_in_tree(const Execution& member) {
 
 void MemberAudit::look_at_children(const Execution& parent) {
   const Execution* before = nullptr;
-  bool has_unexamined = parent.children->unexamined == nullptr;
+  bool has_unexamined = parent.children().unexamined == nullptr;
   std::size_t unfinished = 0;
   for (const Execution* child = parent.first_child(); child != nullptr;
-       child = child->siblings.next) {
+       child = child->siblings().next) {
     ++counts_.children_linked;
     if (child->parent_execution() != &parent || !audited_.is_live(child, child->id)) {
       return findings_.add_of(parent, "one of its children is not, or is not live");
     }
     look_at_child(parent, *child, before);
-    has_unexamined = has_unexamined || parent.children->unexamined == child;
+    has_unexamined = has_unexamined || parent.children().unexamined == child;
     // The parent is told when all that the child spawned has left.
     const bool is_leaving = child->record.reported && child->domain.rare->work != nullptr;
     if (!has_ended(*child) || is_leaving) ++unfinished;
     before = child;
   }
-  if (parent.children->last != before) {
+  if (parent.children().last != before) {
     findings_.add_of(parent, "its youngest child is another one");
   }
   if (!has_unexamined) findings_.add_of(parent, "it is to look at a child that it has not");
@@ -131,17 +131,17 @@ void MemberAudit::look_at_children(const Execution& parent) {
 
 void MemberAudit::look_at_child(const Execution& parent, const Execution& child,
                                 const Execution* before) {
-  if (child.siblings.prev != before) {
+  if (child.siblings().prev != before) {
     findings_.add_of(child, "its older sibling is another one");
   }
   if (!(parent.id < child.id)) findings_.add_of(child, "its id is below that of its parent");
-  if (before != nullptr && before->spawned_at > child.spawned_at) {
+  if (before != nullptr && before->place->spawned_at > child.place->spawned_at) {
     findings_.add_of(child, "it is older than the sibling before it");
   }
 }
 
 void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfinished) {
-  findings_.compare(parent, "its number of unfinished children", parent.children->unfinished,
+  findings_.compare(parent, "its number of unfinished children", parent.children().unfinished,
                     unfinished);
   if (unfinished != 0 && parent.record.state != ProcedureState::kWaiting) {
     findings_.add_of(parent, "it has unfinished children, and does not wait for them");
@@ -155,7 +155,7 @@ void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfini
 
 // Compares the member with what its root knows of it; orders use that instead of a search.
 void MemberAudit::look_at_marks(Execution& member) {
-  AuditCounts::OfHead& counted = counts_.by_head[member.root];
+  AuditCounts::OfHead& counted = counts_.by_head[member.root()];
   if (has_work(member)) ++counted.at_work;
   if (member.no_return_mark == NoReturn::kBeyond) ++counted.beyond;
   if (member.no_return_mark == NoReturn::kBegun) ++counted.begun;
@@ -164,13 +164,13 @@ void MemberAudit::look_at_marks(Execution& member) {
     look_at_standing(member);
   }
   if (!audited_.calm || member.leaves()) return;
-  const Execution* const failing = member.head->domain.failing();
+  const Execution* const failing = member.head()->domain.failing();
   if (failing != nullptr && is_parked_in_undo(member)) ++counts_.by_head[failing].parked_undos;
   look_at_no_return(member);
 }
 
 void MemberAudit::look_at_standing(const Execution& member) {
-  const auto& standing = member.root->domain.rare->standing;
+  const auto& standing = member.root()->domain.rare->standing;
   const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
   if (!standing || at == standing->end() || at->second != &member) {
     findings_.add_of(member, "it is parked, and its root does not know");
@@ -192,8 +192,8 @@ void MemberAudit::look_at_no_return(Execution& member) {
 
 void MemberAudit::look_at_phase(const Execution& member) {
   if (member.phase == Phase::kInFlight) ++counts_.in_flight;
-  const Execution* const failing = member.head->domain.failing();
-  const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
+  const Execution* const failing = member.head()->domain.failing();
+  const bool is_over = member.root()->domain.is_over() || member.head()->domain.is_over();
   const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
   // A procedure that was polled, and is about to be taken, is kQueued but in no queue.
   if (member.phase != Phase::kQueued &&
@@ -203,7 +203,7 @@ void MemberAudit::look_at_phase(const Execution& member) {
   if (is_over) {
     if (waits) findings_.add_of(member, "it is over, and waits for something");
     // A tree whose end is taken back by an earlier abort has such a record, and is not over.
-    if (failing == member.root && failing->domain.is_over() &&
+    if (failing == member.root() && failing->domain.is_over() &&
         failing->record.state == ProcedureState::kSuccess) {
       findings_.add_of(member, "its tree has ended well, and it counts as failed");
     }
@@ -228,7 +228,7 @@ void MemberAudit::look_at_forward(const Execution& member) {
   if (!stands && member.phase == Phase::kIdle && !is_to_be_ended(member)) {
     findings_.add_of(member, "it goes forward, and nothing will happen to it");
   }
-  if (member.turn.step != 0) {
+  if (member.turn_step() != 0) {
     findings_.add_of(member, "nothing has failed, and a step of it is undone");
   }
   if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&

@@ -110,17 +110,17 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
     PV2_REQUIRES(core.state_mutex) {
   fields.add("type", std::string(execution.name_of_type()));
   fields.add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
-  fields.add("root", words(execution.root->id));
+  fields.add("root", words(execution.root()->id));
   fields.add("nonce", words(execution.nonce()));
   const auto nonce = core.state.submissions.nonces.find(execution.nonce());
   const bool is_known = execution.nonce() && nonce != core.state.submissions.nonces.end();
   fields.add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
   fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
   fields.add("time of submission", words(execution.submitted));
-  fields.add("owner", std::string(execution.owner.view()));
+  fields.add("owner", std::string(execution.owner()));
   fields.add("lock set", words(execution.locks().to_set()));
   fields.add("priority", std::to_string(static_cast<int>(execution.priority)));
-  fields.add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
+  fields.add("visit of the parent that spawned it", std::to_string(execution.place->spawned_at));
   fields.add("failure is reported", words(execution.reports()));
   fields.add("undone beside its siblings", words(execution.undo_order == UndoOrder::kConcurrent));
   fields.add("arguments", to_hex(execution.arguments));
@@ -185,7 +185,7 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
 bool is_decided_at_restart(Execution& member) {
   // A member whose parent is over: its fields have no meaning any more.
   if (member.parent != nullptr && is_over(*member.parent_execution())) return true;
-  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+  for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
     const Domain& domain = head->domain;
     if (!domain.is_stopped() || head->is_quarantined()) continue;
     if (!domain.is_undone() && !domain.is_parked()) return true;
@@ -195,19 +195,19 @@ bool is_decided_at_restart(Execution& member) {
 }
 
 bool has_nothing_left(Execution& member) {
-  return has_failed(member.record) && !member.is_head() && member.turn.left == 0 &&
+  return has_failed(member.record) && !member.is_head() && member.turn->left == 0 &&
          failing_domain(member) != nullptr;
 }
 
 PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   return {.id = execution.id,
-          .root = execution.root->id,
+          .root = execution.root()->id,
           .type = std::string(execution.name_of_type()),
           .fields = fields_of(core, execution),
           .decided_at_restart = is_decided_at_restart(execution),
           .has_nothing_left = has_nothing_left(execution),
           .is_failed = failing_domain(execution) != nullptr,
-          .ahead_of_record = execution.ahead_of_record};
+          .ahead_of_record = execution.wait.ahead_of_record};
 }
 
 PersistedProcedure image_of(const Completed& completed) {

@@ -28,7 +28,7 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
   }
   // An accepted abort may have stopped the member when its deadline had passed.
   const bool waits_for_time = member.phase == Phase::kWaiting && member.record.deadline;
-  if (waits_for_time && !has_timer && !member.root->domain.abort_accepted) {
+  if (waits_for_time && !has_timer && !member.root()->domain.abort_accepted) {
     findings.add_of(member, "it waits for a deadline, and has no timer");
   }
 }
@@ -61,7 +61,7 @@ bool may_have_lost_nonce(const Execution& member) {
   const bool is_refused = member.record.state == ProcedureState::kInitializing &&
                           member.phase != Phase::kInserting;  // by a store that has failed
   // The result of a tree that has ended may be acknowledged and gone.
-  const bool has_ended = member.root != nullptr && member.root->domain.is_over();
+  const bool has_ended = member.root() != nullptr && member.root()->domain.is_over();
   return is_refused || has_ended;
 }
 
@@ -89,7 +89,7 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
     if (works.root.domain.works() != &works) {
       findings.add_of(works.root, "it does not know its works");
     }
-    if (work.head.domain.rare->work == &work && work.head.root == &works.root) return;
+    if (work.head.domain.rare->work == &work && work.head.root() == &works.root) return;
     findings.add_of(work.head, "it does not know the work on its members");
   });
   for (const Execution* const head : heads) {

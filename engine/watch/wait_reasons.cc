@@ -86,7 +86,7 @@ std::vector<WaitReason> WaitReasons::of(Execution& execution) {
 void WaitReasons::find(Execution& execution) {
   Execution* const failed = failing_domain(execution);
   if (execution.is_quarantined()) {
-    add(Kind::kQuarantined).error = execution.root->domain.rare->cause;
+    add(Kind::kQuarantined).error = execution.root()->domain.rare->cause;
   } else if (stands_still(execution)) {
     parked(execution);
   } else if (!standstill_.ok()) {
@@ -94,7 +94,7 @@ void WaitReasons::find(Execution& execution) {
   } else if (is_ended_by_order(execution)) {
     if (!has_work(execution)) in_flight_around(execution);
   } else if (failed != nullptr && !is_on_the_move(execution) &&
-             (execution.turn.step == 0 || failed->domain.makes_way())) {
+             (execution.turn_step() == 0 || failed->domain.makes_way())) {
     stopped_by_failure(*failed, execution);
   } else {
     by_phase(execution);
@@ -166,7 +166,8 @@ void WaitReasons::in_flight(const Execution& execution) {
 
 void WaitReasons::waiting(const Execution& execution) {
   if (is_done_but_for_work(execution)) return;  // offloaded() adds the reason
-  if (execution.children->unfinished != 0 && execution.turn.step == 0) return children(execution);
+  if (execution.children().unfinished != 0 && execution.turn_step() == 0)
+    return children(execution);
   if (execution.slots.empty() && !wants_signals(execution)) return only_time(execution);
   awaited(execution);
 }
@@ -178,7 +179,7 @@ void WaitReasons::only_time(const Execution& execution) {
   reason.attempt = execution.record.attempt;
   if (!execution.record.failure) return;
   reason.error =
-      execution.turn.step != 0 ? execution.record.failure->undo : execution.record.failure->error;
+      execution.turn_step() != 0 ? execution.record.failure->undo : execution.record.failure->error;
 }
 
 void WaitReasons::awaited(const Execution& execution) {
@@ -213,10 +214,10 @@ void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution
 
 void WaitReasons::children(const Execution& execution) {
   WaitReason& reason = add(Kind::kChildren);
-  reason.count = execution.children->unfinished;
+  reason.count = execution.children().unfinished;
   reason.age = age_of(execution.record.updated);
   std::size_t found = 0;
-  const Execution* child = execution.children->last;
+  const Execution* child = execution.children().last;
   for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
     if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
     name(reason, child->id);

@@ -104,7 +104,7 @@ TEST_CASE("a restart reads from a row what publishing its record left in memory"
     Execution execution;
     Execution root;
     execution.id = ProcedureId{7};
-    execution.root = &root;
+    execution.edit_place().root = &root;
     begin_with(random, execution.record);
     Transition next = any_record_after(random, execution.record);
     const std::uint32_t ran_step = execution.record.step;

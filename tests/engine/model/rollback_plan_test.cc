@@ -24,7 +24,7 @@ using Members = std::vector<std::unique_ptr<Execution>>;
 Execution& add(Members& members, Execution* parent, std::uint64_t spawned_at, bool beside) {
   Execution& member = *members.emplace_back(std::make_unique<Execution>());
   member.id = ProcedureId{members.size()};
-  member.spawned_at = spawned_at;
+  member.edit_place().spawned_at = spawned_at;
   if (beside) member.undo_order = UndoOrder::kConcurrent;
   member.belong_to(parent);
   return member;
@@ -50,7 +50,7 @@ bool are_independent(const Execution& a, const Execution& b) {
   const Execution& from_b = *to_b[depth];
   const bool both =
       from_a.undo_order == UndoOrder::kConcurrent && from_b.undo_order == UndoOrder::kConcurrent;
-  return both && from_a.spawned_at == from_b.spawned_at;
+  return both && from_a.place->spawned_at == from_b.place->spawned_at;
 }
 
 struct ModelTurn {

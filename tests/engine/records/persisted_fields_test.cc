@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 /// A record that is taken to pieces, changed, and put together again with a right checksum.
 struct Opened {
+  Execution root;  ///< What is encoded belongs to its tree.
   Execution execution;
   HeaderFacts header;
   Transition state;  ///< What the state row says.
@@ -29,13 +30,12 @@ using ChangeMessage = std::function<void(InboxMessage&)>;
 
 std::string header_row(Opened& opened) {
   Execution parent;
-  Execution root;
   parent.id = opened.header.parent;
-  root.id = opened.header.root;
+  opened.root.id = opened.header.root;
   Execution& execution = opened.execution;
   if (parent.id) execution.parent = &parent;
-  execution.root = &root;
-  execution.type_name = opened.header.type_name;
+  execution.edit_place().root = &opened.root;
+  execution.names.edit().type = opened.header.type_name;
   std::string bytes;
   encode_header(execution, bytes);
   execution.parent = nullptr;
@@ -44,6 +44,7 @@ std::string header_row(Opened& opened) {
 
 void open_state(const StoredRow& row, Opened& opened) {
   Execution& execution = opened.execution;
+  execution.edit_place().root = &opened.root;
   PartStatus user = PartStatus::kIntact;
   Transition& state = opened.state;
   REQUIRE(decode_state(row.value, row.sequence, execution, user).ok());
@@ -264,7 +265,7 @@ std::vector<SpoiledField> every_field() {
                }),
       in_header("owner",
                 [](Record& r) {
-                  r.execution.owner = "somebody else";
+                  r.execution.set_owner("somebody else");
                   return true;
                 }),
       in_header("priority",
@@ -300,8 +301,9 @@ std::vector<SpoiledField> every_field() {
                   r.execution.submitted += 1us;
                   return true;
                 }),
-      in_header("visit of the parent that spawned it",
-                [](Record& r) { return r.header.parent && ++r.execution.spawned_at != 0; }),
+      in_header(
+          "visit of the parent that spawned it",
+          [](Record& r) { return r.header.parent && ++r.execution.edit_place().spawned_at != 0; }),
       in_header("failure is reported",
                 [](Record& r) {
                   return r.header.parent &&

@@ -65,7 +65,6 @@ void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
   Execution execution;
   PartStatus user = PartStatus::kIntact;
   REQUIRE(decode_state(row(disk, id, RowKind::kState), CommitSequence{1}, execution, user).ok());
-  execution.root = &execution;
   Transition next;
   next.state = execution.record.state;
   next.step = execution.record.step;
@@ -87,8 +86,8 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
   parent.id = parent_id;
   root.id = root_id;
   execution.parent = &parent;
-  execution.root = &root;
-  execution.type_name = facts.type_name;
+  execution.edit_place().root = &root;
+  execution.names.edit().type = facts.type_name;
   std::string bytes;
   encode_header(execution, bytes);
   put_row(disk, id, RowKind::kHeader, bytes);
@@ -105,8 +104,7 @@ void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
     execution.edit_locks().key({ResourceClass::kHostFirst, std::to_string(i)},
                                LockMode::kExclusive);
   }
-  execution.root = &execution;
-  execution.type_name = facts.type_name;
+  execution.names.edit().type = facts.type_name;
   std::string bytes;
   encode_header(execution, bytes);
   put_row(disk, id, RowKind::kHeader, bytes);
@@ -304,8 +302,7 @@ TEST_CASE("a torn record is quarantined or refused, at whatever length it was to
 TEST_CASE("a lock of a class that no program has is refused, and is not read as another one") {
   Execution execution;
   execution.id = ProcedureId{1};
-  execution.root = &execution;
-  execution.type_name = "t";
+  execution.names.edit().type = "t";
   execution.edit_locks().key({static_cast<ResourceClass>(200), "x"}, LockMode::kExclusive);
   std::string bytes;
   encode_header(execution, bytes);

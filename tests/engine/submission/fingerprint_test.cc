@@ -73,7 +73,6 @@ TEST_CASE("a nonce that an older program has recorded still names its submission
   ProcedureType type;
   type.name = std::string(facts.type_name);
   execution.type = &type;
-  execution.root = &execution;
   execution.nonce_use.edit().fingerprint = joined(owner, "a");
   row.clear();
   encode_header(execution, row);

@@ -122,7 +122,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
   const std::vector<Spoil> spoils = {
       one_more<std::uint32_t>("its number of unfinished children is said to be 3, and is 2",
                               [=](EngineState& state) -> std::uint32_t& {
-                                return parent(state).children.edit().unfinished;
+                                return parent(state).edit_place().children.unfinished;
                               }),
       one_more<std::uint32_t>(
           "the number in flight of its domain is said to be 1, and is 0",
@@ -151,55 +151,55 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
   };
   check_all(machine, spoils);
 
-  check_all(machine,
-            {set("its root is not that of its parent",
-                 [=](EngineState& state, bool to) {
-                   child(state).root = to ? &child(state) : &parent(state);
-                 }),
-             set("it is in another domain than its parent says",
-                 [=](EngineState& state, bool to) {
-                   child(state).head = to ? &child(state) : &parent(state);
-                 }),
-             set("it is undone beside others",
-                 [=](EngineState& state, bool to) {
-                   child(state).beside = to ? &parent(state) : nullptr;
-                 }),
-             set("its youngest child is another one",
-                 [=](EngineState& state, bool to) {
-                   Execution& first = child(state);
-                   parent(state).children.edit().last = to ? &first : first.siblings.next;
-                 }),
-             set("its older sibling is another one",
-                 [=](EngineState& state, bool to) {
-                   Execution& first = child(state);
-                   first.siblings.next->siblings.prev = to ? nullptr : &first;
-                 }),
-             set("it has a timer, and does not wait",
-                 [=](EngineState& state, bool to) {
-                   child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
-                 }),
-             set("nothing will happen to it",
-                 [=](EngineState& state, bool to) {
-                   child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
-                 }),
-             set("not due when it says",
-                 [=](EngineState& state, bool to) {
-                   child(state).wait.due += std::chrono::seconds(to ? 1 : -1);
-                 }),
-             set("it has unfinished children, and does not wait for them",
-                 [=](EngineState& state, bool to) {
-                   parent(state).record.state =
-                       to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
-                 }),
-             set("its tree has ended well, and it counts as failed",
-                 [=](EngineState& state, bool to) {
-                   Execution& root = parent(state);
-                   root.domain.state.corrupt(to ? DomainState::kOver : DomainState::kForward);
-                   root.domain.rare.edit().failing = to ? &root : nullptr;
-                   root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
-                 }),
-             set("a step of it is undone",
-                 [=](EngineState& state, bool to) { child(state).turn.step = to ? 1 : 0; })});
+  check_all(
+      machine,
+      {set("its root is not that of its parent",
+           [=](EngineState& state, bool to) {
+             child(state).edit_place().root = to ? &child(state) : &parent(state);
+           }),
+       set("it is in another domain than its parent says",
+           [=](EngineState& state, bool to) {
+             child(state).edit_place().head = to ? &child(state) : &parent(state);
+           }),
+       set("it is undone beside others",
+           [=](EngineState& state, bool to) {
+             child(state).edit_place().beside = to ? &parent(state) : nullptr;
+           }),
+       set("its youngest child is another one",
+           [=](EngineState& state, bool to) {
+             Execution& first = child(state);
+             parent(state).edit_place().children.last = to ? &first : first.siblings().next;
+           }),
+       set("its older sibling is another one",
+           [=](EngineState& state, bool to) {
+             Execution& first = child(state);
+             first.siblings().next->edit_place().siblings.prev = to ? nullptr : &first;
+           }),
+       set("it has a timer, and does not wait",
+           [=](EngineState& state, bool to) {
+             child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
+           }),
+       set("nothing will happen to it",
+           [=](EngineState& state, bool to) {
+             child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
+           }),
+       set("not due when it says",
+           [=](EngineState& state, bool to) {
+             child(state).wait.due += std::chrono::seconds(to ? 1 : -1);
+           }),
+       set("it has unfinished children, and does not wait for them",
+           [=](EngineState& state, bool to) {
+             parent(state).record.state = to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
+           }),
+       set("its tree has ended well, and it counts as failed",
+           [=](EngineState& state, bool to) {
+             Execution& root = parent(state);
+             root.domain.state.corrupt(to ? DomainState::kOver : DomainState::kForward);
+             root.domain.rare.edit().failing = to ? &root : nullptr;
+             root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
+           }),
+       set("a step of it is undone",
+           [=](EngineState& state, bool to) { child(state).turn.edit().step = to ? 1 : 0; })});
 }
 
 TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
@@ -210,14 +210,15 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
     return *state.live.find(root)->second;
   };
   const auto youngest = [parent](EngineState& state) -> Execution& {
-    return *parent(state).children->last;
+    return *parent(state).children().last;
   };
   check_all(machine,
-            {one_more<std::uint32_t>(
-                 "the number of its steps that are left to undo",
-                 [=](EngineState& state) -> std::uint32_t& { return youngest(state).turn.left; }),
+            {one_more<std::uint32_t>("the number of its steps that are left to undo",
+                                     [=](EngineState& state) -> std::uint32_t& {
+                                       return youngest(state).turn.edit().left;
+                                     }),
              set("undoes no step",
-                 [=](EngineState& state, bool to) { parent(state).turn.step = to ? 0 : 2; }),
+                 [=](EngineState& state, bool to) { parent(state).turn.edit().step = to ? 0 : 2; }),
              set("it goes forward",
                  [=](EngineState& state, bool to) {
                    youngest(state).phase.corrupt(to ? Phase::kWaiting : Phase::kIdle);
