@@ -15,7 +15,7 @@ namespace {
 const Failure* lasting_failure(const Record& last, const Transition& next) noexcept {
   const bool failed =
       next.state == ProcedureState::kFailed || next.state == ProcedureState::kRolledBack;
-  return failed && last.state == ProcedureState::kFailed ? last.failure.get() : nullptr;
+  return failed && last.state == ProcedureState::kFailed ? last.failure() : nullptr;
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
       carried = std::make_unique<Failure>(
           Failure{after.error, after.sequence.value_or(sequence), after.parked, after.undo});
     }
-    failure = std::move(carried);
+    set_failure(std::move(carried));
   }
   const auto [kept, adds] = undo_after(*this, next, ran_step);
   if (kept == 0 && !adds) undo.clear();
@@ -71,8 +71,8 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   if (adds) undo.push_back({ran_step, next.undo_is_unfinished ? kUnfinishedStep : sequence});
   if (next.history) history.add(*next.history);
   if (next.new_image) image = next.image;
-  if (next.interrupted) interrupted = std::move(next.interrupted);
-  if (!next.result.empty() || !result.empty()) result = next.result;
+  if (next.interrupted) set_interrupted(std::move(next.interrupted));
+  set_result(next.result);
   static_cast<Progress&>(*this) = next;
 }
 

@@ -23,6 +23,7 @@
 #include "model/compact_bytes.h"
 #include "model/interrupted_members.h"
 #include "model/lazy_vector.h"
+#include "model/on_demand.h"
 #include "model/optional_time.h"
 #include "pv2/engine/procedure_info.h"
 
@@ -156,12 +157,30 @@ struct Transition;
 struct Record : Progress {
   LazyVector<UndoEntry> undo;
   History history;
-  std::unique_ptr<Failure> failure;
   CompactBytes image;  ///< The state fields, encoded.
-  CompactBytes result;
+
+  /// nullptr: it carries none.
+  [[nodiscard]] const Failure* failure() const noexcept {
+    return seldom_.is_made() ? seldom_->failure.get() : nullptr;
+  }
+  void set_failure(std::unique_ptr<Failure> failure) {
+    if (failure || seldom_.is_made()) seldom_.edit().failure = std::move(failure);
+  }
+  [[nodiscard]] std::unique_ptr<Failure> take_failure() {
+    return seldom_.is_made() ? std::move(seldom_.edit().failure) : nullptr;
+  }
+  [[nodiscard]] std::string_view result() const noexcept { return seldom_->result; }
+  void set_result(std::string_view result) {
+    if (!result.empty() || seldom_.is_made()) seldom_.edit().result = result;
+  }
   /// In the head of a domain that is being undone: which members were in the middle of a step.
   /// nullptr: a restart would guess right.
-  std::unique_ptr<InterruptedMembers> interrupted;
+  [[nodiscard]] const InterruptedMembers* interrupted() const noexcept {
+    return seldom_->interrupted.get();
+  }
+  void set_interrupted(std::unique_ptr<InterruptedMembers> interrupted) {
+    seldom_.edit().interrupted = std::move(interrupted);
+  }
 
   /// The outcome of the last run of a step; orders are skipped. None if no step has run, or if
   /// orders have pushed its entry out.
@@ -182,6 +201,14 @@ struct Record : Progress {
   /// Becomes `next`, which begins a wait without a record. The members that only a record changes
   /// keep their values.
   void assign_wait(const Transition& next) noexcept;
+
+ private:
+  struct Seldom {
+    std::unique_ptr<Failure> failure;
+    CompactBytes result;
+    std::unique_ptr<InterruptedMembers> interrupted;
+  };
+  OnDemand<Seldom> seldom_;
 };
 
 /// The next record while it is being made. Owned by the thread that makes it.
@@ -234,7 +261,7 @@ struct FailureAfter {
 [[nodiscard]] FailureAfter failure_after(const Record& last, const Transition& next) noexcept;
 /// Whether that record may carry a failure. Cheap, and false for most records.
 [[nodiscard]] inline bool may_carry_failure(const Record& last, const Transition& next) noexcept {
-  return last.failure != nullptr || !next.error.ok() || !next.undo_error.ok();
+  return last.failure() != nullptr || !next.error.ok() || !next.undo_error.ok();
 }
 
 /// The undo list after `last`: its first `kept` entries stay, and an entry for `ran_step` is added

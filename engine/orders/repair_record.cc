@@ -68,9 +68,9 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, const Order& order)
   core.state.timers.cancel(member);
   core.begin_wait(Duration::zero(), next);
   next.ends_waits = false;
-  if (member.record.failure) {
-    commit->is_undo() ? next.undo_error = member.record.failure->undo
-                      : next.error = member.record.failure->error;
+  if (member.record.failure() != nullptr) {
+    commit->is_undo() ? next.undo_error = member.record.failure()->undo
+                      : next.error = member.record.failure()->error;
   }
   return commit;
 }
@@ -144,8 +144,8 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, const Order& order)
   note_history(*commit, Outcome::Kind::kSentBack, head.record.step);
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
-  if (head.record.failure && head.record.state != ProcedureState::kFailed) {
-    commit->next.error = head.record.failure->error;  // of the attempt before this order
+  if (head.record.failure() && head.record.state != ProcedureState::kFailed) {
+    commit->next.error = head.record.failure()->error;  // of the attempt before this order
   }
   return commit;
 }

@@ -38,9 +38,9 @@ bool failed_in(Execution& member, const Execution& head) {
 Execution* first_failed(Execution& head) {
   Execution* found = nullptr;
   for (Execution& member : Subtree(head)) {
-    if (!failed_in(member, head) || !member.record.failure) continue;
+    if (!failed_in(member, head) || !member.record.failure()) continue;
     const bool earlier =
-        found == nullptr || member.record.failure->sequence < found->record.failure->sequence;
+        found == nullptr || member.record.failure()->sequence < found->record.failure()->sequence;
     if (earlier) found = &member;
   }
   return found;

@@ -30,7 +30,7 @@ const InterruptedMembers* interrupted_of(const Execution& execution, const Trans
   const bool over = next.state == ProcedureState::kRolledBack &&
                     (next.reported || execution.root() == &execution);
   if (over) return nullptr;
-  return next.interrupted ? next.interrupted.get() : execution.record.interrupted.get();
+  return next.interrupted ? next.interrupted.get() : execution.record.interrupted();
 }
 
 std::uint64_t flags_of(const Transition& next, bool knows_interrupted) {
@@ -113,7 +113,7 @@ bool read_progress(WireReader& reader, StateFields& fields, Record& record) {
       record.updated = wall_time(reader.sint());
       return true;
     case state_field::kResult:
-      record.result = reader.bytes();
+      record.set_result(reader.bytes());
       return true;
     case state_field::kEndedAge:
       record.ended_age = Duration(std::max<std::int64_t>(reader.sint(), 0));
@@ -139,14 +139,16 @@ Status take_lists(const StateFields& fields, CommitSequence own, Record& record)
   Status status = decode_undo_list(fields.lists.undo, own, record.undo);
   if (status.ok()) status = decode_history(fields.lists.history, record.updated, record.history);
   if (!status.ok() || (fields.flags & state_flag::kKnowsInterrupted) == 0) return status;
-  record.interrupted = std::make_unique<InterruptedMembers>();
-  return decode_interrupted(fields.lists.interrupted, *record.interrupted);
+  auto interrupted = std::make_unique<InterruptedMembers>();
+  const Status decoded = decode_interrupted(fields.lists.interrupted, *interrupted);
+  record.set_interrupted(std::move(interrupted));
+  return decoded;
 }
 
 Status take_failure(const StateFields& fields, Record& record) {
   auto failure = fields.failure.decode();
   if (!failure.ok()) return failure.status();
-  record.failure = *std::move(failure);
+  record.set_failure(*std::move(failure));
   return Status();
 }
 

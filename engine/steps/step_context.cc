@@ -70,11 +70,12 @@ std::vector<ChildOutcome> StepContext::children() const {
     StateLock lock(run_.frame_.core, Width::kNarrow);
     if (first) child = self.children().last;
     for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
-      outcomes.push_back({.id = child->id,
-                          .type = child->name_of_type(),
-                          .state = child->record.state,
-                          .error = child->record.failure ? child->record.failure->error : Status(),
-                          .result = child->record.result.view()});
+      outcomes.push_back(
+          {.id = child->id,
+           .type = child->name_of_type(),
+           .state = child->record.state,
+           .error = child->record.failure() ? child->record.failure()->error : Status(),
+           .result = child->record.result()});
     }
   }
   std::reverse(outcomes.begin(), outcomes.end());

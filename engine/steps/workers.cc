@@ -44,9 +44,9 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   Transition& same = commit.next;
   same = as_it_is(core, execution);
   same.holds_locks = true;
-  if (execution.record.failure) {
-    same.error = execution.record.failure->error;
-    same.undo_error = execution.record.failure->undo;
+  if (execution.record.failure() != nullptr) {
+    same.error = execution.record.failure()->error;
+    same.undo_error = execution.record.failure()->undo;
   }
   if (execution.turn_step() != 0) {  // its undo has yet to run
     same.undo = UndoChange::kPush;

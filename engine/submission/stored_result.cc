@@ -18,15 +18,15 @@ namespace pv2 {
 ProcedureResult result_of(const Execution& root) {
   return {.id = root.id,
           .state = root.record.state,
-          .status = root.record.failure ? root.record.failure->error : Status(),
-          .result = std::string(root.record.result.view()),
+          .status = root.record.failure() ? root.record.failure()->error : Status(),
+          .result = std::string(root.record.result()),
           .bypassed = root.record.bypassed,
           .submitted = root.submitted,
           .finished = root.record.updated};
 }
 
 std::size_t bytes_of_rows(const Execution& root) {
-  return kept_bytes(root.arguments.size(), root.record.image.size(), root.record.result.size(),
+  return kept_bytes(root.arguments.size(), root.record.image.size(), root.record.result().size(),
                     root.owner().size());
 }
 

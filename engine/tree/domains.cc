@@ -72,10 +72,10 @@ void park_tree(EngineCore& core, Execution& head, DomainState how, const std::st
 }
 
 void park_member(EngineCore& core, Execution& member, Effects& effects) {
-  PV2_ASSERT(member.record.parked && member.record.failure != nullptr,
+  PV2_ASSERT(member.record.parked && member.record.failure() != nullptr,
              "a record that parks says why");
   member.phase.move_to(Phase::kIdle);
-  const Status& why = member.record.failure->parked;
+  const Status& why = member.record.failure()->parked;
   core.state.news.add(ProcedureNews::Kind::kParked, member, why);
   effects.log(LogLevel::kError, name_of(member) + " is parked with its locks: " + why.to_string());
 }
@@ -206,8 +206,8 @@ void find_failures(Execution& root) {
     if (abort != nullptr) note(member, abort->sequence);
     const bool failed = member.record.state == ProcedureState::kFailed ||
                         member.record.state == ProcedureState::kRolledBack;
-    if (!failed || !member.record.failure || member.record.failure->error.ok()) continue;
-    note(member, member.record.failure->sequence);
+    if (!failed || !member.record.failure() || member.record.failure()->error.ok()) continue;
+    note(member, member.record.failure()->sequence);
   }
   if (found) spread_failures(root);
   note_failing(root);

@@ -77,7 +77,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   }
   count_no_return(member, NoReturn::kNone);
   if (member.root()->domain.rare->standing) member.root()->domain.rare->standing->erase(member.id);
-  if (member.record.interrupted) --member.root()->domain.rare.edit().heads_that_say_it;
+  if (member.record.interrupted() != nullptr) --member.root()->domain.rare.edit().heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -108,7 +108,7 @@ void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCo
     core.state.news.add(ProcedureNews::Kind::kFinished, member, head.domain.rare->cause);
   if (&member == &root) {
     core.state.news.add(ProcedureNews::Kind::kFinished, root,
-                        root.record.failure ? root.record.failure->error : Status());
+                        root.record.failure() ? root.record.failure()->error : Status());
   }
   let_go(core, member, rows, effects);
 }
@@ -126,7 +126,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   Domain& domain = head.domain;
   PV2_ASSERT(head.first_child() == nullptr,
              "all members below a head leave before its end is reported");
-  PV2_ASSERT(head.record.failure != nullptr, "the record of a reported failure says why");
+  PV2_ASSERT(head.record.failure() != nullptr, "the record of a reported failure says why");
   PV2_ASSERT(domain.in_flight == 0, "no member of a domain that is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
@@ -146,7 +146,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   if (!in_wider) rare.in_flight_inside = 0;
   core.flush();
   effects.log(LogLevel::kInfo, name_of(head) + " failed and is undone; its parent is told: " +
-                                   head.record.failure->error.to_string());
+                                   head.record.failure()->error.to_string());
   in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
 }
 

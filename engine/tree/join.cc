@@ -47,7 +47,7 @@ void adopt(Execution& member) {
   if (may_not_return(member)) member.no_return_mark = NoReturn::kAhead;
   note_no_return(member);
   if (member.record.parked) note_parked(member);
-  if (member.record.interrupted) ++member.root()->domain.rare.edit().heads_that_say_it;
+  if (member.record.interrupted() != nullptr) ++member.root()->domain.rare.edit().heads_that_say_it;
 }
 
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
@@ -62,7 +62,7 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   last.state = state;
   last.step = 0;
   last.parked = last.unsure = last.holds_locks = false;
-  if (state == ProcedureState::kSuccess) last.result = execution.record.result.view();
+  if (state == ProcedureState::kSuccess) last.result = execution.record.result();
   if (state == ProcedureState::kRolledBack) {
     last.error = execution.domain.rare->cause;
     last.bypassed = execution.record.sent_back;

@@ -48,7 +48,7 @@ std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
   if (member.root()->domain.rare->heads_that_say_it == 0) return said;
   for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
-    const InterruptedMembers* const interrupted = head->record.interrupted.get();
+    const InterruptedMembers* const interrupted = head->record.interrupted();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
   }
   return said;
@@ -128,7 +128,7 @@ bool is_done_but_for_work(const Execution& member) {
 Transition as_it_is(const EngineCore& core, const Execution& execution) {
   Transition same;
   same.begin(execution.record, core.clock.wall_now());
-  same.result = execution.record.result.view();
+  same.result = execution.record.result();
   core.go_on_waiting(execution, same);
   same.awaits = execution.record.awaits;  // also of a wait without a deadline
   return same;

@@ -163,13 +163,13 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   const Transition& done = commit.next;
   execution.phase.move_to(Phase::kIdle);
   if (done.parked) {
-    PV2_ASSERT(execution.record.failure != nullptr, "a record that parks says why");
+    PV2_ASSERT(execution.record.failure() != nullptr, "a record that parks says why");
     if (!done.holds_locks && execution.holds_locks()) {
       core.settle(execution, Disposition::kParkUnlock);
     }
     if (!commit.was_parked) ++domain.rare.edit().parked_undos;
     return park_tree(core, head, DomainState::kParkedInUndo,
-                     execution.record.failure->parked.to_string(), effects);
+                     execution.record.failure()->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
   if (commit.was_parked) {

@@ -35,7 +35,7 @@ constexpr std::size_t kSortedAtOnce = 256;
 // The failure that the record of `member` names, if `member` is in the domain of `head` itself; or
 // nullptr. The failure of a domain within is reported, and is not why the domain of `head` failed.
 const Failure* failure_within(Execution& member, const Execution& head) {
-  const Failure* const failure = member.record.failure.get();
+  const Failure* const failure = member.record.failure();
   // The member that failed may be undone already: a restart may interrupt a rollback.
   const bool failed = member.record.state == ProcedureState::kFailed ||
                       member.record.state == ProcedureState::kRolledBack;
@@ -70,7 +70,7 @@ void forget_that_it_was_stopped(Execution& member) {
   member.record.state = record->state;  // back, against the table
   member.record.attempt = record->attempt;
   member.record.deadline = record->deadline;
-  member.record.failure = std::move(record->failure);
+  member.record.set_failure(std::move(record->failure));
   if (member.record.parked == record->parked) return;
   member.record.parked = record->parked;
   note_parked(member);
@@ -117,7 +117,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
                                                   .parked = member.record.parked,
                                                   .attempt = member.record.attempt,
                                                   .deadline = member.record.deadline,
-                                                  .failure = std::move(member.record.failure)});
+                                                  .failure = member.record.take_failure()});
   }
   if (has_begun_undo(member)) {
     PV2_ASSERT(turn.stopped == nullptr, "an undo that has begun is recorded with its step");
@@ -130,7 +130,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
     member.record.parked = false;
     note_parked(member);
   }
-  member.record.failure.reset();
+  member.record.set_failure(nullptr);
   member.record.deadline.reset();
   member.record.attempt = 1;
 }
@@ -159,7 +159,7 @@ void note_interruption(TreeWork& work, Execution& member) {
 // of the rollback would undo a step that never ran. So the record is durable before the first undo
 // is called. One record is enough: no member has gone forward since.
 bool misleads_a_restart(const TreeWork& work) {
-  return !work.head.record.interrupted && work.misleads && work.has_turns;
+  return work.head.record.interrupted() == nullptr && work.misleads && work.has_turns;
 }
 
 // Commits the record that names the interrupted members. The rollback is planned when it is
@@ -174,8 +174,8 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   Transition& same = commit->next;
   same = as_it_is(core, head);
   same.interrupted = std::move(work.interrupted);
-  if (head.record.failure && head.record.state != ProcedureState::kFailed)
-    same.error = head.record.failure->shown();
+  if (head.record.failure() && head.record.state != ProcedureState::kFailed)
+    same.error = head.record.failure()->shown();
   update_state(head, same, head.record.step, commit->batch);
   head.phase.move_to(Phase::kInFlight);
   enter_flight(head);
@@ -199,7 +199,7 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
   }
-  if (!work.head.record.interrupted) note_interruption(work, member);
+  if (work.head.record.interrupted() == nullptr) note_interruption(work, member);
   const Failure* const failure = failure_within(member, work.head);
   const bool first =
       failure != nullptr && (work.first == nullptr || failure->sequence < work.first->sequence);
@@ -231,7 +231,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
   Execution& head = work.head;
   PV2_ASSERT(failing_domain(member) == &head, "a planned member is in the domain that failed");
   // It may have the result of a done() that waited for children; the procedure has failed instead.
-  if (&member == &head) head.record.result.clear();
+  if (&member == &head) head.record.set_result({});
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside() != nullptr;
   if (&member != &head) give_back_idle_locks(core, member, effects);
@@ -246,7 +246,8 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   // A member may have parked in an undo before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
     park_tree(core, work.head, DomainState::kParkedInUndo,
-              parked->record.failure ? parked->record.failure->shown().to_string() : "", effects);
+              parked->record.failure() ? parked->record.failure()->shown().to_string() : "",
+              effects);
   }
 }
 

@@ -122,7 +122,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
   }
   switch (next.state) {
     case ProcedureState::kFailed:
-      PV2_ASSERT(execution.record.failure != nullptr, "a record of a failure says why");
+      PV2_ASSERT(execution.record.failure() != nullptr, "a record of a failure says why");
       execution.phase.move_to(Phase::kIdle);
       fail_tree(core, *execution.head());
       return;

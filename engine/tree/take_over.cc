@@ -32,7 +32,7 @@ void take_over_record(Execution& execution, StepCommit& commit) {
   PV2_ASSERT(!commit.is_only_locks() || is_grant == next.holds_locks,
              "a record of locks alone holds them exactly if it is a grant");
   const bool step_is_over = next.visits != record.visits || next.step != record.step;
-  const bool had_interrupted = record.interrupted != nullptr;
+  const bool had_interrupted = record.interrupted() != nullptr;
   const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn_step() : record.step;
   commit.was_parked = record.parked;
   execution.wait.ahead_of_record = !commit.needs_record;
@@ -46,7 +46,7 @@ void take_over_record(Execution& execution, StepCommit& commit) {
   }
   if (step_is_over) execution.started = false;
   if (commit.was_parked != record.parked) note_parked(execution);
-  if (record.interrupted && !had_interrupted)
+  if (record.interrupted() != nullptr && !had_interrupted)
     ++execution.root()->domain.rare.edit().heads_that_say_it;
   if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
@@ -69,7 +69,7 @@ bool is_alone(const Execution& execution) {
   const Domain& tree = execution.domain;
   return execution.is_root() && execution.first_child() == nullptr && execution.turn_step() == 0 &&
          execution.inbox == nullptr && execution.work == nullptr &&
-         execution.record.interrupted == nullptr && !execution.record.parked &&
+         execution.record.interrupted() == nullptr && !execution.record.parked &&
          !execution.wait.is_reported && !execution.granted_by_poll() &&
          execution.no_return_mark == NoReturn::kNone && tree.state == DomainState::kForward &&
          tree.failing() == nullptr && tree.works() == nullptr && !tree.makes_way() &&

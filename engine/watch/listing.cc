@@ -72,9 +72,9 @@ ProcedureInfo info_of(Execution& execution) {
   info.quarantined = execution.is_quarantined();
   info.holds_locks = execution.record.holds_locks;
   info.locks = execution.locks().to_set();
-  if (execution.record.failure) info.error = execution.record.failure->shown();
+  if (execution.record.failure() != nullptr) info.error = execution.record.failure()->shown();
   if (info.error.ok()) info.error = execution.domain.rare->cause;
-  if (execution.record.failure) info.undo_error = execution.record.failure->undo;
+  if (execution.record.failure() != nullptr) info.undo_error = execution.record.failure()->undo;
   info.submitted = execution.submitted;
   info.updated = execution.record.updated;
   info.history = entries_of(execution.record.history);

@@ -128,7 +128,7 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
 
 void add_failure(const Record& record, FieldList& fields) {
   const Failure none;
-  const Failure& failure = record.failure ? *record.failure : none;
+  const Failure& failure = record.failure() != nullptr ? *record.failure() : none;
   fields.by_wait("error", failure.error.to_string());
   fields.by_tree("why it is parked", failure.parked.to_string());
   fields.by_wait("why its undo failed", failure.undo.to_string());
@@ -156,10 +156,10 @@ void add_state(const Execution& execution, FieldList& fields) {
   fields.add("undo list", words(record.undo));
   fields.add("history", words(record.history));
   // A restart that finds a failure whose rollback was not planned yet records this at once.
-  fields.by_tree("members in the middle of a step", words(record.interrupted.get()));
+  fields.by_tree("members in the middle of a step", words(record.interrupted()));
   add_failure(record, fields);
   fields.add("time of its record", words(record.updated));
-  fields.by_tree("result", to_hex(record.result));
+  fields.by_tree("result", to_hex(record.result()));
   fields.add("state fields", to_hex(record.image));
   fields.add("messages", execution.inbox ? words(*execution.inbox) : "");
 }

@@ -177,9 +177,9 @@ void WaitReasons::only_time(const Execution& execution) {
   WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
   set_deadline(reason, execution);
   reason.attempt = execution.record.attempt;
-  if (!execution.record.failure) return;
-  reason.error =
-      execution.turn_step() != 0 ? execution.record.failure->undo : execution.record.failure->error;
+  if (execution.record.failure() == nullptr) return;
+  reason.error = execution.turn_step() != 0 ? execution.record.failure()->undo
+                                            : execution.record.failure()->error;
 }
 
 void WaitReasons::awaited(const Execution& execution) {
@@ -281,14 +281,15 @@ void WaitReasons::parked(Execution& execution) {
     if (culprit == nullptr && member.record.parked) culprit = &member;
   });
   if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
-  reason.error = culprit != nullptr && culprit->record.failure ? culprit->record.failure->shown()
-                                                               : head.domain.rare->cause;
+  reason.error = culprit != nullptr && culprit->record.failure()
+                     ? culprit->record.failure()->shown()
+                     : head.domain.rare->cause;
 }
 
 void WaitReasons::finished(const Execution& execution) {
   WaitReason& reason = add(Kind::kFinished);
-  if (execution.record.state != ProcedureState::kSuccess && execution.record.failure) {
-    reason.error = execution.record.failure->error;
+  if (execution.record.state != ProcedureState::kSuccess && execution.record.failure()) {
+    reason.error = execution.record.failure()->error;
   }
 }
 

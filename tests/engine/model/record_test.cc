@@ -40,10 +40,11 @@ void begin_with(Random& random, Record& record) {
   if (random.below(2) == 0) record.undo.push_back({2, CommitSequence{4}});
   if (random.below(2) == 0) record.history.add({1, 1, Outcome::Kind::kRetry, WallTime()});
   if (record.state != ProcedureState::kFailed) return;
-  record.failure = std::make_unique<Failure>();
-  record.failure->error = Status(StatusCode::kAborted, "first");
-  record.failure->sequence = CommitSequence{5};
-  if (record.parked) record.failure->parked = Status(StatusCode::kInternal, "stuck");
+  auto failure = std::make_unique<Failure>();
+  failure->error = Status(StatusCode::kAborted, "first");
+  failure->sequence = CommitSequence{5};
+  if (record.parked) failure->parked = Status(StatusCode::kInternal, "stuck");
+  record.set_failure(std::move(failure));
 }
 
 Transition any_record_after(Random& random, const Record& last) {
@@ -88,12 +89,12 @@ std::string words(const Record& record) {
   add(record.deadline ? number((*record.deadline).time_since_epoch().count()) : "none");
   add(number(record.deadline ? record.patience.count() : 0));
   add(number(record.updated.time_since_epoch().count()));
-  add(std::string(record.image.view()), std::string(record.result.view()));
+  add(std::string(record.image.view()), std::string(record.result()));
   for (const UndoEntry& entry : record.undo) add(number(entry.step), number(entry.sequence.value));
   for (std::size_t i = 0; i < record.history.size(); ++i) add(number(record.history.at(i).step));
-  if (record.failure) {
-    add(record.failure->error.to_string(), record.failure->parked.to_string());
-    add(record.failure->undo.to_string(), number(record.failure->sequence.value));
+  if (record.failure() != nullptr) {
+    add(record.failure()->error.to_string(), record.failure()->parked.to_string());
+    add(record.failure()->undo.to_string(), number(record.failure()->sequence.value));
   }
   return text;
 }
@@ -126,7 +127,7 @@ TEST_CASE("a wait without a record leaves the fields that only a record can chan
   record.state = ProcedureState::kRunnable;
   record.updated = WallTime(Duration(1));
   record.holds_locks = true;
-  record.result = "kept";
+  record.set_result("kept");
   Transition next;
   next.begin(record, WallTime(Duration(2)));
   next.state = ProcedureState::kWaitingTimeout;
@@ -139,7 +140,7 @@ TEST_CASE("a wait without a record leaves the fields that only a record can chan
   CHECK(*record.deadline == WallTime(Duration(30)));
   CHECK(record.updated == WallTime(Duration(1)));
   CHECK(record.holds_locks);
-  CHECK(record.result.view() == "kept");
+  CHECK(record.result() == "kept");
 }
 
 }  // namespace

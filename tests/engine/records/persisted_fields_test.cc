@@ -50,9 +50,9 @@ void open_state(const StoredRow& row, Opened& opened) {
   REQUIRE(decode_state(row.value, row.sequence, execution, user).ok());
   const Record& record = execution.record;
   static_cast<Progress&>(state) = record;
-  state.result = record.result.view();
-  if (record.failure) state.error = record.failure->error;
-  if (record.failure) state.undo_error = record.failure->undo;
+  state.result = record.result();
+  if (record.failure() != nullptr) state.error = record.failure()->error;
+  if (record.failure() != nullptr) state.undo_error = record.failure()->undo;
 }
 
 /// A store that changes or leaves out rows in a scan.
@@ -244,10 +244,12 @@ std::vector<SpoiledField> every_field() {
                }),
       in_state("commit of its failure",
                [](Record& r) {
-                 if (r.state.state != ProcedureState::kFailed || !r.execution.record.failure)
-                   return false;
-                 ++r.execution.record.failure->sequence.value;
-                 return true;
+                 if (r.state.state != ProcedureState::kFailed) return false;
+                 auto failure = r.execution.record.take_failure();
+                 if (failure) ++failure->sequence.value;
+                 const bool changed = failure != nullptr;
+                 r.execution.record.set_failure(std::move(failure));
+                 return changed;
                }),
       in_state("time of its record",
                [](Record& r) {
