@@ -41,9 +41,11 @@ const ResourceKey& EntryLocks::primary() const noexcept {
 }
 
 LockSet EntryLocks::to_set() const {
-  LockSet all = set_;
+  if (node_count_ == 0) return set_;
+  LockSet all;
+  all.scope(scope_);
   // The key that is added first becomes the primary one.
-  if (node_count_ != 0) all.key(primary(), mode(primary_node_));
+  all.key(primary(), mode(primary_node_));
   for (const std::uintptr_t word : links())
     all.key(LockLink(word).node().key, LockLink(word).mode());
   return all;

@@ -53,11 +53,7 @@ void LockTable::find_nodes(EntryLocks& locks) noexcept {
   LockRequests requests = std::move(locks.set_).requests();
   PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
              "an entry asks for at most kMaxLocks locks");
-  std::uintptr_t* words = locks.few_nodes_;
-  if (requests.size() > EntryLocks::kFewNodes) {
-    words = locks.many_nodes_ = new std::uintptr_t[requests.size() + 1];
-    words[requests.size()] = 0;  // which key was in the way at the last look: see obstacle()
-  }
+  std::uintptr_t* const words = locks.begin_links(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     ResourceKey& key = requests[i].key;
     if (&key == primary) locks.primary_node_ = static_cast<std::uint16_t>(i);
@@ -65,7 +61,6 @@ void LockTable::find_nodes(EntryLocks& locks) noexcept {
     ++node.references;
     words[i] = LockLink(node, requests[i].mode).word();
   }
-  locks.node_count_ = static_cast<std::uint16_t>(requests.size());
 }
 
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
@@ -226,7 +221,7 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
     const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
     const bool is_next = passes || node.first_conflict(mode) >= ticket;
     if (is_free && is_next && (!node.limited() || slot_for(entry, node, ticket, passes))) continue;
-    if (links.size() > EntryLocks::kFewNodes) entry.locks_->many_nodes_[links.size()] = at;
+    if (links.size() > EntryLocks::kFewNodes) entry.locks_->known_.many_nodes[links.size()] = at;
     return &node;
   }
   return nullptr;
@@ -304,7 +299,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
     // may have come free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
   }
-  recycle(std::exchange(entry.locks_->blocks_, nullptr), links.size());
+  recycle(std::exchange(entry.locks_->known_.blocks, nullptr), links.size());
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
@@ -350,11 +345,11 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_, "a set is taken once");
   const auto links = links_of(entry);
-  if (!links.empty() && entry.locks_->blocks_ == nullptr) {
-    entry.locks_->blocks_ = new_blocks(entry, 0);
+  if (!links.empty() && entry.locks_->known_.blocks == nullptr) {
+    entry.locks_->known_.blocks = new_blocks(entry, 0);
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
-    PV2_ASSERT(entry.locks_->blocks_ != nullptr,
+    PV2_ASSERT(entry.locks_->known_.blocks != nullptr,
                "an entry with locks has a record for each of them");
     const LockLink link(links[i]);
     LockNode& node = link.node();

@@ -149,7 +149,10 @@ class LockTable {
   [[nodiscard]] static std::span<const std::uintptr_t> links_of(
       const SchedulerEntry& entry) noexcept;
   [[nodiscard]] static bool waits(const SchedulerEntry& entry) noexcept {
-    return entry.locks_ != nullptr && entry.locks_->blocks_ != nullptr && !entry.holds_locks_;
+    return entry.locks_ != nullptr && entry.locks_->has_blocks() && !entry.holds_locks_;
+  }
+  [[nodiscard]] static std::uint64_t ticket_of(const SchedulerEntry& waiter) noexcept {
+    return waiter.locks_->known_.blocks->ticket;
   }
   /// The mode in which `entry` asks for the key of `node`, if that is one of its keys.
   [[nodiscard]] static std::optional<LockMode> mode_at(const SchedulerEntry& entry,
@@ -214,11 +217,11 @@ class LockTable {
   }
   /// The record of an entry that holds or waits at the i-th of its keys.
   [[nodiscard]] static LockRecord& record_of(const SchedulerEntry& entry, std::size_t i) noexcept {
-    return entry.locks_->blocks_[i / LockBlock::kRecords].records[i % LockBlock::kRecords];
+    return entry.locks_->known_.blocks[i / LockBlock::kRecords].records[i % LockBlock::kRecords];
   }
   /// Whether `record` is for the first key of its entry: each entry has one such record.
   [[nodiscard]] static bool is_first(const LockRecord& record) noexcept {
-    return &record == record.entry().locks_->blocks_->records;
+    return &record == record.entry().locks_->known_.blocks->records;
   }
   /// Visits every entry that waits, in no order.
   template <class Visit>

@@ -60,7 +60,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
     blockers.add(reported->second.producer, reported->second.why, {});
   }
   if (!waits(entry)) return;
-  const std::uint64_t ticket = entry.locks_->blocks_->ticket;
+  const std::uint64_t ticket = ticket_of(entry);
   const bool passes = passes_waiters(entry);
   for (const std::uintptr_t word : links_of(entry)) {
     const LockNode& node = LockLink(word).node();

@@ -103,7 +103,7 @@ bool LockTable::copy_waits(WaitSearch& search) {
       follow(search);
     } else if (search.next_nested != nullptr) {
       const SchedulerEntry& entry = *std::exchange(search.next_nested, search.next_nested->next_);
-      if (entry.locks_->blocks_->ticket > search.last_ticket) {
+      if (ticket_of(entry) > search.last_ticket) {
         search.next_nested = nullptr;
         continue;
       }
@@ -127,7 +127,7 @@ std::pair<WaitGraph::Index, bool> LockTable::add_member(WaitSearch& search,
   WaitGraph::Member& member = search.graph.member(index);
   member.since = entry.since_;
   if (waits(entry)) {
-    member.ticket = member.stamp = entry.locks_->blocks_->ticket;
+    member.ticket = member.stamp = ticket_of(entry);
     member.passes = passes_waiters(entry);
   }
   if (const auto at = reported_.find(&entry); at != reported_.end()) {
@@ -253,7 +253,7 @@ bool LockTable::is_still_in_line(const WaitSearch& search, const WaitGraph::Memb
   PV2_ASSERT(member.ticket != 0,
              "a member that may still be in line stood there when it was copied");
   if (search.gone.contains(member.entry)) return false;
-  return waits(*member.entry) && member.entry->locks_->blocks_->ticket == member.ticket;
+  return waits(*member.entry) && ticket_of(*member.entry) == member.ticket;
 }
 
 // ---- What was found ----
@@ -314,7 +314,7 @@ bool LockTable::waits_for(const SchedulerEntry& one, const SchedulerEntry& other
   const std::optional<LockMode> theirs = mode_at(other, *node);
   PV2_ASSERT(mode, "a waiter in the line for a key has asked for it");
   if (!theirs) return false;
-  const bool is_ahead = waits(other) && other.locks_->blocks_->ticket < one.locks_->blocks_->ticket;
+  const bool is_ahead = waits(other) && ticket_of(other) < ticket_of(one);
   if (why == WaitLink::Why::kLimit) {
     return node->limited() && !covered(one, *node, LockMode::kShared) &&
            (other.holds_locks_ || (is_ahead && !passes_waiters(one)));

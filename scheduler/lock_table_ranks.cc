@@ -59,7 +59,7 @@ void LockTable::lift(SchedulerEntry& entry, std::uint16_t rank) {
 // others before it, has already lent this rank or a larger one there.
 void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
   const std::uint16_t rank = waiter.rank_;
-  const std::uint64_t ticket = waiter.locks_->blocks_->ticket;
+  const std::uint64_t ticket = ticket_of(waiter);
   for (const std::uintptr_t word : links_of(waiter)) {
     const LockLink link(word);
     LockNode& node = link.node();
@@ -200,7 +200,7 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
     for (SchedulerEntry* c = entry.first_child_; c != nullptr; c = c->next_sibling_) add(*c);
     if (const auto at = reported_.find(&entry); at != reported_.end()) add(*at->second.producer);
     if (!waits(entry)) continue;
-    const std::uint64_t ticket = entry.locks_->blocks_->ticket;
+    const std::uint64_t ticket = ticket_of(entry);
     for (const std::uintptr_t word : links_of(entry)) {
       const LockLink link(word);
       LockNode& node = link.node();

@@ -27,15 +27,16 @@ Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
 }
 
 void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
-  PV2_ASSERT(!entry.holds_locks_ && entry.locks_ != nullptr && entry.locks_->blocks_ == nullptr,
+  PV2_ASSERT(entry.locks_ != nullptr && entry.locks_->node_count_ != 0,
+             "an entry that waits for locks asks for some");
+  PV2_ASSERT(!entry.holds_locks_ && !entry.locks_->has_blocks(),
              "an entry that begins to wait neither holds nor waits");
-  PV2_ASSERT(entry.locks_->node_count_ != 0, "an entry that waits for locks asks for some");
   // While an entry stands in line it waits for its locks, and not for its children: a cycle through
   // it as their parent is open.
   open_cycles_with(entry);
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
-  entry.locks_->blocks_ = new_blocks(entry, ticket);
+  entry.locks_->known_.blocks = new_blocks(entry, ticket);
   entry.stands_with_nested_ = entry.parent != nullptr || is_waited_for_to_be_undone(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
@@ -61,7 +62,7 @@ void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
   std::vector<SchedulerEntry*> borrowers{&entry};
   if (!one_rank()) add_borrowers(borrowers);
   unlink_waits(entry);
-  recycle(std::exchange(entry.locks_->blocks_, nullptr), links_of(entry).size());
+  recycle(std::exchange(entry.locks_->known_.blocks, nullptr), links_of(entry).size());
   rank_anew(borrowers);
   suspect_if_it_waits(entry);  // for its children, now that it no longer stands in line
   for (const std::uintptr_t word : links_of(entry)) {
@@ -259,10 +260,10 @@ void LockTable::serve_everybody(SteadyTime now) {
   for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
   looks_ += waiting.size();
   std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
-    return a->locks_->blocks_->ticket < b->locks_->blocks_->ticket;
+    return ticket_of(*a) < ticket_of(*b);
   });
   const auto ready = [this](const SchedulerEntry* entry) {
-    return may_take(*entry, entry->locks_->blocks_->ticket);
+    return may_take(*entry, ticket_of(*entry));
   };
   for (auto at = std::find_if(waiting.begin(), waiting.end(), ready); at != waiting.end();
        at = std::find_if(waiting.begin(), waiting.end(), ready)) {

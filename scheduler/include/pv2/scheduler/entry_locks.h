@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 
@@ -23,8 +24,11 @@ struct LockBlock;
 /// completes nothing here changes that can be read, so any thread may read it without a mutex.
 class EntryLocks : public Recycled {
  public:
-  EntryLocks() = default;
-  ~EntryLocks() { drop_links(); }
+  EntryLocks() noexcept : set_() {}
+  ~EntryLocks() {
+    drop_links();
+    set_.~LockSet();
+  }
   EntryLocks(const EntryLocks&) = delete;
   EntryLocks& operator=(const EntryLocks&) = delete;
 
@@ -43,34 +47,65 @@ class EntryLocks : public Recycled {
   [[nodiscard]] std::optional<LockMode> find(const ResourceKey& key) const noexcept;
   /// As LockSet::primary().
   [[nodiscard]] const ResourceKey& primary() const noexcept;
-  [[nodiscard]] LockScope scope() const noexcept { return set_.scope(); }
+  [[nodiscard]] LockScope scope() const noexcept {
+    return node_count_ != 0 ? scope_ : set_.scope();
+  }
   [[nodiscard]] LockSet to_set() const;
 
  private:
   friend class LockTable;
   friend class SchedulerEntry;
 
+  /// The set ends; `count` links take its place. Returns where they are to be written.
+  [[nodiscard]] std::uintptr_t* begin_links(std::size_t count) {
+    std::uintptr_t* many = nullptr;
+    if (count > kFewNodes) {
+      many = new std::uintptr_t[count + 1];
+      many[count] = 0;  // which key was in the way at the last look: see LockTable::obstacle()
+    }
+    scope_ = set_.scope();
+    set_.~LockSet();
+    new (&known_) Known();
+    node_count_ = static_cast<std::uint16_t>(count);
+    return many == nullptr ? known_.few_nodes : known_.many_nodes = many;
+  }
+  /// The links end; a set without keys and with the same scope takes their place.
   void drop_links() noexcept {
-    if (node_count_ > kFewNodes) delete[] many_nodes_;
+    if (node_count_ == 0) return;
+    if (node_count_ > kFewNodes) delete[] known_.many_nodes;
     node_count_ = 0;
+    (new (&set_) LockSet())->scope(scope_);
   }
   [[nodiscard]] std::span<const std::uintptr_t> links() const noexcept {
-    return {node_count_ <= kFewNodes ? few_nodes_ : many_nodes_, node_count_};
+    return {node_count_ <= kFewNodes ? known_.few_nodes : known_.many_nodes, node_count_};
+  }
+  /// Whether the entry holds or waits.
+  [[nodiscard]] bool has_blocks() const noexcept {
+    return node_count_ != 0 && known_.blocks != nullptr;
   }
 
-  // Without keys from when the links are made. The scope stays.
-  LockSet set_;
-  // The nodes of the keys, in the order of the keys; more than three have a block of their own.
-  // Each is the address of a LockNode, with the lowest bit set if it is asked for exclusively: so
-  // the lock rules touch only the nodes.
   static constexpr std::size_t kFewNodes = 3;
-  union {
-    std::uintptr_t few_nodes_[kFewNodes] = {};
-    std::uintptr_t* many_nodes_;
+  struct Known {
+    // The nodes of the keys, in the order of the keys; more than three have a block of their own.
+    // Each is the address of a LockNode, with the lowest bit set if it is asked for exclusively: so
+    // the lock rules touch only the nodes.
+    union {
+      std::uintptr_t few_nodes[kFewNodes] = {};
+      std::uintptr_t* many_nodes;
+    };
+    LockBlock* blocks = nullptr;  // while holding or waiting: a record per key
   };
-  LockBlock* blocks_ = nullptr;  // while holding or waiting: a record per key
+
+  // The set is needed until the links are made, and the links from then on: they share memory.
+  union {
+    LockSet set_;  // while node_count_ is 0
+    Known known_;  // otherwise
+  };
   std::uint16_t node_count_ = 0;
+  // These two have a meaning only with known_.
   std::uint16_t primary_node_ = 0;
+  LockScope scope_ = LockScope::kOperation;
 };
+static_assert(sizeof(EntryLocks) == 40, "each entry that asks for locks has one of these");
 
 }  // namespace pv2
