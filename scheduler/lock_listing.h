@@ -11,23 +11,29 @@
 #include <string>
 #include <vector>
 
+#include "lock_node.h"
 #include "pv2/scheduler/procedure_scheduler.h"
 
 namespace pv2 {
 
-struct LockNode;
-struct LockRecord;
-
 /// How many keys and parties one critical section of a listing looks at. 1024: each is a cache miss
 /// or two, together about 0.2 ms, as long as a worker needs for a few runs.
 inline constexpr std::size_t kSectionMax = 1024;
+
+/// The lines of a key have numbers, in the order in which a listing copies them: four lines of
+/// waiters, by kin and mode, and then the holders.
+[[nodiscard]] constexpr std::size_t waiter_line(Kin kin, LockMode mode) noexcept {
+  return 2 * static_cast<std::size_t>(kin) + (mode == LockMode::kExclusive ? 1 : 0);
+}
+inline constexpr std::size_t kHolderLine = 4;
+inline constexpr std::size_t kLines = 5;
 
 /// How far a listing made in several critical sections has come. While the cursor is open, the
 /// table moves it on when the key or record it stands at is removed. Owned by one thread; read and
 /// changed under the scheduler's mutex only.
 struct TableCursor {
   LockNode* node = nullptr;       ///< The next key, or the one half copied; null at the end.
-  std::uint64_t last_birth = 0;   ///< Keys that came after the listing began are left out, so that
+  LockNode* last = nullptr;       ///< Keys that came after the listing began are left out, so that
   std::uint64_t last_ticket = 0;  ///< it ends; likewise waiters that came later.
   std::size_t line = 0;           ///< The key's next line, or the one half copied.
   bool in_line = false;           ///< Whether that line is half copied.

@@ -31,6 +31,9 @@ struct LockRecord
   [[nodiscard]] std::uint64_t ticket() const noexcept;
   /// Whether a holder takes no slot of the key's limit.
   [[nodiscard]] bool exempt() const noexcept;
+  /// The mode in which the entry asks for the key, set when the record is linked.
+  [[nodiscard]] LockMode mode() const noexcept;
+  void set_exclusive() noexcept;
 };
 
 /// The records of one entry at three of its keys; at more keys, the next block follows. Exactly one
@@ -44,8 +47,9 @@ struct alignas(64) LockBlock {
   }
 
   SchedulerEntry* entry = nullptr;
-  std::uint64_t ticket : 61 = 0;
-  std::uint64_t exempt : 3 = 0;  ///< A bit for each record.
+  std::uint64_t ticket : 58 = 0;
+  std::uint64_t exempt : 3 = 0;     ///< A bit for each record.
+  std::uint64_t exclusive : 3 = 0;  ///< Likewise; in a new block none is set.
   LockRecord records[kRecords];
 };
 static_assert(sizeof(LockBlock) == 64);
@@ -56,24 +60,44 @@ inline bool LockRecord::exempt() const noexcept {
   const LockBlock& block = LockBlock::of(*this);
   return (block.exempt >> (this - block.records) & 1U) != 0;
 }
+inline LockMode LockRecord::mode() const noexcept {
+  const LockBlock& block = LockBlock::of(*this);
+  const bool exclusive = (block.exclusive >> (this - block.records) & 1U) != 0;
+  return exclusive ? LockMode::kExclusive : LockMode::kShared;
+}
+inline void LockRecord::set_exclusive() noexcept {
+  LockBlock& block = LockBlock::of(*this);
+  block.exclusive |= 1U << (this - block.records);
+}
 
 using LockRecordList =
     boost::intrusive::list<LockRecord, boost::intrusive::constant_time_size<false>>;
+
+/// Whether two entries cannot hold a key at once, unless they are of one tree.
+[[nodiscard]] constexpr bool excludes(LockMode a, LockMode b) noexcept {
+  return a == LockMode::kExclusive || b == LockMode::kExclusive;
+}
 
 /// Whether a waiter may be let past others, because it has a parent or its tree is being undone.
 /// Waiters that may are asked one by one.
 enum class Kin : std::uint8_t { kRoot = 0, kNested = 1 };
 
-/// The waiters for one key, each line in the order of the tickets.
-struct WaitingLines : Recycled {
-  LockRecordList lists[2][2];  ///< By kin and mode.
+/// What a key needs once entries have waited for it, or a limit was set, or a child took it while
+/// another entry held it: its waiters, each line in the order of the tickets, and its limit.
+struct Contest : Recycled {
+  static constexpr std::uint32_t kNoLimit = UINT32_MAX;
 
-  [[nodiscard]] LockRecordList& of(Kin kin, LockMode mode) noexcept {
-    return lists[static_cast<int>(kin)][mode == LockMode::kExclusive];
+  LockRecordList lines[2][2];  ///< By kin and mode.
+  std::uint32_t waiter_count = 0;
+  std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
+  std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
+
+  [[nodiscard]] LockRecordList& line(Kin kin, LockMode mode) noexcept {
+    return lines[static_cast<int>(kin)][mode == LockMode::kExclusive];
   }
-  /// Those of a key for which nobody has waited yet. They stay empty.
-  [[nodiscard]] static WaitingLines& none() noexcept {
-    static WaitingLines& none = *new WaitingLines();  // never destroyed: a scheduler may be static
+  /// That of all keys that need none. It stays as it is.
+  [[nodiscard]] static Contest& none() noexcept {
+    static Contest& none = *new Contest();  // never destroyed: a scheduler may be static
     return none;
   }
 };
@@ -101,33 +125,53 @@ class LockLink {
 
 struct LockNode
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
-  static constexpr std::uint32_t kNoLimit = UINT32_MAX;
+  static constexpr std::uint32_t kNoLimit = Contest::kNoLimit;
 
-  /// The waiters of one line. To add one, line() is asked for it.
-  [[nodiscard]] LockRecordList& waiters(Kin kin, LockMode mode) noexcept {
-    return (lines ? *lines : WaitingLines::none()).of(kin, mode);
-  }
   [[nodiscard]] const LockRecordList& waiters(Kin kin, LockMode mode) const noexcept {
-    return const_cast<LockNode*>(this)->waiters(kin, mode);
+    return (contest ? *contest : Contest::none()).line(kin, mode);
   }
-  [[nodiscard]] LockRecordList& line(Kin kin, LockMode mode) {
-    if (!lines) lines = std::make_unique<WaitingLines>();
-    return lines->of(kin, mode);
+  /// To take a waiter out. To add one, edit_contest() is asked for the line.
+  [[nodiscard]] LockRecordList& waiters(Kin kin, LockMode mode) noexcept {
+    return (contest ? *contest : Contest::none()).line(kin, mode);
+  }
+  [[nodiscard]] std::uint32_t waiter_count() const noexcept {
+    return contest ? contest->waiter_count : 0;
+  }
+  [[nodiscard]] Contest& edit_contest() {
+    if (!contest) contest = std::make_unique<Contest>();
+    return *contest;
   }
   /// Visits the four lines.
   template <class Visit>
   void for_each_line(Visit&& visit) const {
-    if (!lines) return;
-    for (const auto& of_kin : lines->lists) {
-      for (const LockRecordList& list : of_kin) visit(list);
+    if (!contest) return;
+    for (const auto& of_kin : contest->lines) {
+      for (const LockRecordList& line : of_kin) visit(line);
     }
   }
-  [[nodiscard]] LockRecordList& holders(LockMode mode) noexcept {
-    return holding[mode == LockMode::kExclusive];
+
+  void add_holder(LockRecord& record, LockMode mode) noexcept {
+    if (mode == LockMode::kExclusive) {
+      record.set_exclusive();
+      holders.push_front(record);
+      ++exclusive;
+    } else {
+      holders.push_back(record);
+      ++shared;
+    }
+  }
+  /// Visits the holders that exclude `mode`.
+  template <class Visit>
+  void for_each_holder_against(LockMode mode, Visit&& visit) {
+    for (LockRecord& holder : holders) {
+      if (!excludes(holder.mode(), mode)) return;
+      visit(holder);
+    }
   }
   [[nodiscard]] std::uint32_t& count(LockMode mode) noexcept {
     return mode == LockMode::kExclusive ? exclusive : shared;
   }
+  [[nodiscard]] std::uint32_t holder_count() const noexcept { return exclusive + shared; }
 
   /// Whether no holder excludes `mode`.
   [[nodiscard]] bool free_for(LockMode mode) const noexcept {
@@ -137,8 +181,8 @@ struct LockNode
   /// The ticket of the first waiter that excludes `mode`, or UINT64_MAX.
   [[nodiscard]] std::uint64_t first_conflict(LockMode mode) const noexcept {
     std::uint64_t first = UINT64_MAX;
-    if (waiter_count == 0) return first;
-    for (const auto& of_kin : lines->lists) {
+    if (waiter_count() == 0) return first;
+    for (const auto& of_kin : contest->lines) {
       if (!of_kin[1].empty()) first = std::min(first, of_kin[1].front().ticket());
       if (mode == LockMode::kExclusive && !of_kin[0].empty()) {
         first = std::min(first, of_kin[0].front().ticket());
@@ -147,17 +191,20 @@ struct LockNode
     return first;
   }
 
-  [[nodiscard]] bool limited() const noexcept { return limit != kNoLimit; }
+  [[nodiscard]] std::uint32_t limit() const noexcept { return contest ? contest->limit : kNoLimit; }
+  [[nodiscard]] bool limited() const noexcept { return limit() != kNoLimit; }
   /// Holders that take a slot of the limit.
-  [[nodiscard]] std::uint32_t taken() const noexcept { return exclusive + shared - exempt; }
+  [[nodiscard]] std::uint32_t taken() const noexcept {
+    return holder_count() - (contest ? contest->exempt : 0);
+  }
   /// How many waiters have a smaller ticket, counted up to `most`.
   [[nodiscard]] std::uint32_t waiters_before(std::uint64_t ticket,
                                              std::uint32_t most) const noexcept {
-    if (ticket == UINT64_MAX) return std::min(waiter_count, most);
+    if (ticket == UINT64_MAX) return std::min(waiter_count(), most);
     std::uint32_t before = 0;
-    for_each_line([&](const LockRecordList& list) {
-      auto at = list.begin();
-      while (before < most && at != list.end() && at->ticket() < ticket) ++at, ++before;
+    for_each_line([&](const LockRecordList& line) {
+      auto at = line.begin();
+      while (before < most && at != line.end() && at->ticket() < ticket) ++at, ++before;
     });
     return before;
   }
@@ -165,17 +212,13 @@ struct LockNode
   std::uint32_t references = 0;
   std::uint32_t exclusive = 0;  ///< Holders; more than one only within a tree.
   std::uint32_t shared = 0;
-  std::uint32_t waiter_count = 0;
-  std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
-  std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
-  LockRecordList holding[2];       ///< By mode.
-  /// Made when the first entry waits, and kept as long as the node: nearly all keys have no
-  /// waiters.
-  std::unique_ptr<WaitingLines> lines;
-  std::size_t hash = 0;
-  std::uint64_t birth = 0;  ///< Order in which the keys became known; a listing follows it.
-  ResourceKey key;
+  std::uint32_t hash = 0;
+  LockRecordList holders;  ///< The exclusive ones first; both kinds only within a tree.
+  /// Kept as long as the node once it is made. Nearly all keys have none.
+  std::unique_ptr<Contest> contest;
   EntityQueue queue;
+  ResourceKey key;
 };
+static_assert(sizeof(LockNode) <= 104, "nearly each procedure with a lock has a key of its own");
 
 }  // namespace pv2

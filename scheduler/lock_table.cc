@@ -25,9 +25,9 @@ constexpr std::size_t kSpareNodesMax = 2048;
 // Looking through this many addresses costs less than comparing a few keys.
 constexpr std::size_t kFewLinks = 32;
 
-std::size_t hash_of(const ResourceKey& key) noexcept {
-  return std::hash<std::string_view>()(key.name) +
-         static_cast<std::size_t>(key.cls) * 0x9E3779B97F4A7C15ULL;
+std::uint32_t hash_of(const ResourceKey& key) noexcept {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>()(key.name) +
+                                    static_cast<std::size_t>(key.cls) * 0x9E3779B9U);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ LockTable::~LockTable() {
   for (LockNode* node : nodes_) {
     // Entries that hold or wait at the end belong to their owner; their records belong to the
     // table.
-    for (auto& list : node->holding) list.clear();
+    node->holders.clear();
     delete node;
   }
   for (LockBlock* blocks : many_blocks_) delete[] blocks;
@@ -118,15 +118,13 @@ LockNode& LockTable::node_for(ResourceKey&& key) {
   }
   node->key = std::move(key);
   node->hash = probe.hash;
-  node->birth = ++last_birth_;
   nodes_.insert(node.get());
   known_.push_back(*node);
   return *node.release();
 }
 
 void LockTable::drop(LockNode& node) {
-  node.limit = LockNode::kNoLimit;
-  PV2_ASSERT(node.exclusive == 0 && node.shared == 0 && node.waiter_count == 0,
+  PV2_ASSERT(!node.limited() && node.holder_count() == 0 && node.waiter_count() == 0,
              "a key without references is neither held nor waited for");
   if (!cursors_.empty()) move_cursors_from(node);
   if (owes_) forget_concerned(node);
@@ -235,8 +233,8 @@ bool LockTable::slot_for(const SchedulerEntry& entry, const LockNode& node, std:
   if (ticket == kRestoring) return true;
   if (passes_waiters && covered(entry, node, LockMode::kShared)) return true;
   const std::uint32_t taken = node.taken();
-  if (taken >= node.limit) return false;
-  const std::uint32_t places = node.limit - taken;
+  if (taken >= node.limit()) return false;
+  const std::uint32_t places = node.limit() - taken;
   if (passes_waiters) return true;
   const std::uint32_t before = node.waiters_before(ticket, places);
   looks_ += before;
@@ -259,8 +257,8 @@ Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
     return {};
   }
   std::string holder = "nobody";
-  for (const auto& list : node->holding) {
-    if (!list.empty()) holder = "procedure " + std::to_string(list.front().entry().id.value);
+  if (node->holder_count() != 0) {
+    holder = "procedure " + std::to_string(node->holders.front().entry().id.value);
   }
   return {StatusCode::kFailedPrecondition,
           "the locks of procedure " + std::to_string(entry.id.value) +
@@ -292,9 +290,12 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
     LockRecord& record = record_of(entry, i);
     ++looks_;
     PV2_ASSERT(node.count(link.mode()) != 0, "a hold that ends was counted at its key");
-    PV2_ASSERT(!record.exempt() || node.exempt != 0, "a hold without a place was counted as such");
-    erase(node.holders(link.mode()), record);
-    if (record.exempt()) --node.exempt;
+    erase(node.holders, record);
+    if (record.exempt()) {
+      PV2_ASSERT(node.contest && node.contest->exempt != 0,
+                 "a hold without a place was counted as such");
+      --node.contest->exempt;
+    }
     // While others hold the key in the same mode, no excluded request becomes possible; but a place
     // may have come free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
@@ -303,6 +304,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
+  auto contest = std::make_unique<Contest>();  // before anything is changed
   LockNode& node = node_for(ResourceKey(key));
   const bool was_limited = node.limited();
   // Readers lend ranks to readers only at a key with a limit, however large it is.
@@ -319,7 +321,8 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   // if it excludes all of them, does not look at them again for the waiters between.
   std::reverse(borrowers.begin(), borrowers.end());
   add_borrowers(borrowers);
-  node.limit = limit;
+  if (!node.contest) node.contest = std::move(contest);
+  node.contest->limit = limit;
   rank_anew(borrowers);
   // A limit keeps its key known even while no entry refers to it.
   if (node.limited() && !was_limited) ++node.references, ++limits_;
@@ -342,10 +345,21 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
   });
 }
 
+// Where a child may be counted as a holder that takes no place. Nothing has changed yet, because
+// this may throw.
+void LockTable::make_contests(const SchedulerEntry& entry) {
+  for (const std::uintptr_t word : links_of(entry)) {
+    LockNode& node = LockLink(word).node();
+    if (node.holder_count() != 0) (void)node.edit_contest();
+  }
+}
+
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_, "a set is taken once");
   const auto links = links_of(entry);
   if (!links.empty() && entry.locks_->known_.blocks == nullptr) {
+    // An entry that has waited finds them made.
+    if (entry.parent != nullptr) make_contests(entry);
     entry.locks_->known_.blocks = new_blocks(entry, 0);
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -357,13 +371,12 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
     ++looks_;
     // If the key has no holder, no ancestor holds it: the chain of ancestors, which may be long,
     // need not be climbed.
-    const bool is_held = node.exclusive + node.shared != 0;
+    const bool is_held = node.holder_count() != 0;
     if (is_held && entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
       LockBlock::of(record).exempt |= 1U << i % LockBlock::kRecords;
-      ++node.exempt;
+      ++node.contest->exempt;
     }
-    node.holders(link.mode()).push_back(record);
-    ++node.count(link.mode());
+    node.add_holder(record, link.mode());
   }
   entry.holds_locks_ = true;
   entry.since_ = now;

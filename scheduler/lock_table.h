@@ -124,13 +124,17 @@ class LockTable {
  private:
   struct Probe {
     const ResourceKey& key;
-    std::size_t hash;
+    std::uint32_t hash;
   };
   struct NodeHash {
     using is_transparent = void;
     using is_avalanching = void;
-    std::size_t operator()(const LockNode* node) const noexcept { return node->hash; }
-    std::size_t operator()(const Probe& probe) const noexcept { return probe.hash; }
+    std::size_t operator()(const LockNode* node) const noexcept { return spread(node->hash); }
+    std::size_t operator()(const Probe& probe) const noexcept { return spread(probe.hash); }
+    /// The set looks at the first bits and at the last ones.
+    static std::size_t spread(std::uint32_t hash) noexcept {
+      return std::size_t{hash} << 32 | hash;
+    }
   };
   struct NodeEqual {
     using is_transparent = void;
@@ -195,6 +199,7 @@ class LockTable {
     if (owes_) move_concerned_from(record);
     list.erase(list.iterator_to(record));
   }
+  static void make_contests(const SchedulerEntry& entry);
   void hold(SchedulerEntry& entry, SteadyTime now);
   void unlink_hold(SchedulerEntry& entry);
   void hold_as_newcomer(SchedulerEntry& entry, SteadyTime now);
@@ -252,12 +257,10 @@ class LockTable {
 
   struct PartyAt {
     const LockRecord& record;
-    LockMode mode;
     bool holds;
   };
   [[nodiscard]] static std::optional<PartyAt> next_party(TableCursor& cursor);
-  [[nodiscard]] static std::size_t line_number(bool holds, Kin kin, LockMode mode) noexcept;
-  void next_key(TableCursor& cursor) const;
+  static void next_key(TableCursor& cursor);
   bool copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max) const;
   void move_cursors_from(const LockNode& node);
   void move_cursors_from(const LockRecord& record, const LockRecordList& list);
@@ -300,8 +303,8 @@ class LockTable {
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
   // The same nodes in the order in which they became known, for walks made in sections.
-  boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>> known_;
-  std::uint64_t last_birth_ = 0;
+  using Keys = boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>>;
+  Keys known_;
   std::vector<TableCursor*> cursors_;
   // The Kin::kNested waiters, in the order in which they joined: each cycle has one, or a reported
   // wait.

@@ -49,22 +49,23 @@ void LockTable::check_invariants() const {
 void LockTable::check_holders(const LockNode& node,
                               boost::unordered_flat_set<const SchedulerEntry*>& entries) const {
   std::uint32_t exempt = 0;
-  for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
-    const LockRecordList& list = node.holding[mode == LockMode::kExclusive];
-    std::uint32_t count = 0;
-    for (const LockRecord& record : list) {
-      const SchedulerEntry& entry = record.entry();
-      PV2_ASSERT(entry.holds_locks_, "an entry among the holders of a key holds its set");
-      PV2_ASSERT(mode_at(entry, node) == mode, "a holder asked for the key in this mode");
-      entries.insert(&entry);
-      exempt += record.exempt() ? 1 : 0;
-      ++count;
-    }
-    PV2_ASSERT(count == (mode == LockMode::kExclusive ? node.exclusive : node.shared),
-               "the holders of a key are counted by mode");
+  std::uint32_t exclusive = 0;
+  std::uint32_t shared = 0;
+  for (const LockRecord& record : node.holders) {
+    const SchedulerEntry& entry = record.entry();
+    PV2_ASSERT(entry.holds_locks_, "an entry among the holders of a key holds its set");
+    PV2_ASSERT(mode_at(entry, node) == record.mode(), "a holder asked for the key in this mode");
+    PV2_ASSERT(record.mode() == LockMode::kShared || shared == 0,
+               "the exclusive holders of a key come first");
+    entries.insert(&entry);
+    exempt += record.exempt() ? 1 : 0;
+    ++(record.mode() == LockMode::kExclusive ? exclusive : shared);
   }
-  PV2_ASSERT(exempt == node.exempt, "the holders that take no place are counted");
-  PV2_ASSERT(node.references >= node.exclusive + node.shared + node.waiter_count,
+  PV2_ASSERT(exclusive == node.exclusive && shared == node.shared,
+             "the holders of a key are counted by mode");
+  PV2_ASSERT(node.taken() == node.holder_count() - exempt,
+             "the holders that take no place are counted");
+  PV2_ASSERT(node.references >= node.holder_count() + node.waiter_count(),
              "each holder and each waiter refers to its key");
 }
 
@@ -80,7 +81,8 @@ std::size_t LockTable::check_waiters(
         SchedulerEntry& entry = record.entry();
         PV2_ASSERT(waits(entry), "an entry in a line waits");
         PV2_ASSERT(kin_of(entry) == kin, "a waiter stands with its kin");
-        PV2_ASSERT(mode_at(entry, node) == mode, "a waiter asked for the key in this mode");
+        PV2_ASSERT(mode_at(entry, node) == mode && record.mode() == mode,
+                   "a waiter asked for the key in this mode");
         PV2_ASSERT(record.ticket() > before, "a line is in order of arrival");
         PV2_ASSERT(record.ticket() <= last_ticket_, "a ticket was given out");
         before = record.ticket();
@@ -97,7 +99,7 @@ std::size_t LockTable::check_waiters(
       }
     }
   }
-  PV2_ASSERT(count == node.waiter_count, "the waiters of a key are counted");
+  PV2_ASSERT(count == node.waiter_count(), "the waiters of a key are counted");
   return nested;
 }
 

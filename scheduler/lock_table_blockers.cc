@@ -33,11 +33,11 @@ class Blockers {
   [[nodiscard]] bool full() const noexcept { return place_.blockers.size() >= most_; }
   void count_more(std::size_t more) noexcept { place_.more += more; }
 
-  /// Adds the parties of a list that have a smaller ticket than `before`.
-  void add_all(const LockRecordList& list, std::uint64_t before, WaitLink::Why why,
+  /// Adds the parties of a list that exclude `mode` and have a smaller ticket than `before`.
+  void add_all(const LockRecordList& list, LockMode mode, std::uint64_t before, WaitLink::Why why,
                const ResourceKey& key) {
     for (const LockRecord& record : list) {
-      if (record.ticket() >= before || full()) return;
+      if (!excludes(record.mode(), mode) || record.ticket() >= before || full()) return;
       if (&record.entry() == &waiter_) continue;
       if (why == WaitLink::Why::kLimit && record.exempt()) continue;  // it takes no place
       add(&record.entry(), why, key);
@@ -67,10 +67,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
     const LockMode mode = LockLink(word).mode();
     const std::size_t before = place.blockers.size();
     if (!node.free_for(mode) && !(passes && covered(entry, node, mode))) {
-      blockers.add_all(node.holding[1], UINT64_MAX, WaitLink::Why::kHolder, node.key);
-      if (mode == LockMode::kExclusive) {
-        blockers.add_all(node.holding[0], UINT64_MAX, WaitLink::Why::kHolder, node.key);
-      }
+      blockers.add_all(node.holders, mode, UINT64_MAX, WaitLink::Why::kHolder, node.key);
       const std::size_t excluding =
           node.exclusive + (mode == LockMode::kExclusive ? node.shared : 0);
       const std::size_t listed = place.blockers.size() - before;
@@ -79,28 +76,26 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
     }
     if (!passes && node.first_conflict(mode) < ticket) {
       for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
-        const auto add = [&](LockMode of) {
-          blockers.add_all(node.waiters(kin, of), ticket, WaitLink::Why::kAhead, node.key);
-        };
-        add(LockMode::kExclusive);
-        if (mode == LockMode::kExclusive) add(LockMode::kShared);
+        for (const LockMode of : {LockMode::kExclusive, LockMode::kShared}) {
+          blockers.add_all(node.waiters(kin, of), mode, ticket, WaitLink::Why::kAhead, node.key);
+        }
       }
       if (blockers.full()) blockers.count_more(1);  // the line may be long: it is not counted
       continue;
     }
     if (node.limited() && !slot_for(entry, node, ticket, passes)) {
-      for (const auto& list : node.holding) {
-        blockers.add_all(list, UINT64_MAX, WaitLink::Why::kLimit, node.key);
-      }
+      // Whatever the modes are.
+      const auto add = [&](const LockRecordList& list, std::uint64_t before) {
+        blockers.add_all(list, LockMode::kExclusive, before, WaitLink::Why::kLimit, node.key);
+      };
+      add(node.holders, UINT64_MAX);
       const std::size_t listed = place.blockers.size() - before;
       const std::size_t holders = node.taken();
       if (holders > listed) blockers.count_more(holders - listed);
-      if (holders == 0 && node.limit == 0) {
+      if (holders == 0 && node.limit() == 0) {
         blockers.add(nullptr, WaitLink::Why::kLimit, node.key);
-      } else if (holders < node.limit) {
-        node.for_each_line([&](const LockRecordList& line) {
-          blockers.add_all(line, ticket, WaitLink::Why::kLimit, node.key);
-        });
+      } else if (holders < node.limit()) {
+        node.for_each_line([&](const LockRecordList& line) { add(line, ticket); });
       }
     }
   }

@@ -39,13 +39,6 @@
 #include "lock_table.h"
 
 namespace pv2 {
-namespace {
-
-constexpr bool excludes(LockMode a, LockMode b) noexcept {
-  return a == LockMode::kExclusive || b == LockMode::kExclusive;
-}
-
-}  // namespace
 
 // ---- Nested waiters: every cycle has one, or a reported wait ----
 
@@ -95,8 +88,9 @@ void LockTable::begin(WaitSearch& search) {
 }
 
 bool LockTable::copy_waits(WaitSearch& search) {
+  constexpr std::uint64_t kStepMax = 3;  // how many looks a step of the search takes
   const std::uint64_t before = looks_;
-  while (looks_ - before < search.looks_max) {
+  for (bool first = true; first || looks_ - before + kStepMax <= search.looks_max; first = false) {
     if (search.next_line < search.lines_to_copy.size()) {
       copy_party(search);
     } else if (search.next_member < search.graph.member_count()) {
@@ -164,7 +158,8 @@ void LockTable::copy_party(WaitSearch& search) const {
         entry.waiting_descendants_ != 0 ||
         (!reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry)));
     if (!may_wait) return;
-    search.graph.line(line).holders.push_back({&entry, party->mode, party->record.exempt()});
+    search.graph.line(line).holders.push_back(
+        {&entry, party->record.mode(), party->record.exempt()});
     return;
   }
   PV2_ASSERT(waits(entry), "an entry in a line waits");
@@ -173,7 +168,7 @@ void LockTable::copy_party(WaitSearch& search) const {
   if (index == WaitGraph::kNobody || search.graph.member(index).ticket != party->record.ticket()) {
     return;
   }
-  search.graph.line(line).waiters.push_back({party->record.ticket(), index, party->mode});
+  search.graph.line(line).waiters.push_back({party->record.ticket(), index, party->record.mode()});
 }
 
 // Follows the next member by one step: to one of its keys, and then to an ancestor.
@@ -230,14 +225,13 @@ void LockTable::add_want(WaitSearch& search, const SchedulerEntry& entry, LockLi
   // Only the lines it may wait for are copied: a child that passes all waiters does not need
   // theirs.
   const bool for_a_place = node.limited() && !want.exempt;
+  const bool for_a_holder = !node.free_for(want.mode) && !want.covered;
+  if (for_a_holder || for_a_place) copy_line(search, line, kHolderLine);
+  if (search.graph.member(want.member).passes) return;
   for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
-    const bool excluded = excludes(mode, want.mode);
-    if ((excluded && !want.covered) || for_a_place) {
-      copy_line(search, line, line_number(true, Kin::kRoot, mode));
-    }
-    if (search.graph.member(want.member).passes || (!excluded && !for_a_place)) continue;
+    if (!excludes(mode, want.mode) && !for_a_place) continue;
     for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
-      copy_line(search, line, line_number(false, kin, mode));
+      copy_line(search, line, waiter_line(kin, mode));
     }
   }
 }

@@ -19,32 +19,26 @@
 namespace pv2 {
 namespace {
 
-// The lines of a key, in the order in which they are copied.
 struct Line {
   const LockRecordList& list;
-  LockMode mode;
   bool holds;
 };
-constexpr std::size_t kWaitingLines = 4;
-constexpr std::size_t kLines = 6;
 
 Line line_of(const LockNode& node, std::size_t number) noexcept {
+  if (number == kHolderLine) return {node.holders, true};
   const LockMode mode = number % 2 == 1 ? LockMode::kExclusive : LockMode::kShared;
-  if (number >= kWaitingLines) return {node.holding[number % 2], mode, true};
-  return {node.waiters(static_cast<Kin>(number / 2), mode), mode, false};
+  return {node.waiters(static_cast<Kin>(number / 2), mode), false};
 }
 
 std::size_t parties_of(const LockNode& node) noexcept {
-  return std::size_t{node.exclusive} + node.shared + node.waiter_count;
+  return std::size_t{node.holder_count()} + node.waiter_count();
 }
 
 void begin_line(TableCursor& cursor, const Line& line) noexcept {
   cursor.in_line = true;
   cursor.at = line.list.empty() ? nullptr : const_cast<LockRecord*>(&line.list.front());
-  // A new holder joins at the end, so the entries that hold now are among the first `holders`.
-  const std::uint32_t holders =
-      line.mode == LockMode::kExclusive ? cursor.node->exclusive : cursor.node->shared;
-  cursor.left = line.holds ? holders : UINT32_MAX;
+  // A new holder joins at either end, so the entries that hold now follow each other from here.
+  cursor.left = line.holds ? cursor.node->holder_count() : UINT32_MAX;
 }
 
 // The next record of the line that the cursor is in, or null at its end.
@@ -62,17 +56,16 @@ const LockRecord* next_in_line(TableCursor& cursor, const Line& line) noexcept {
 
 void LockTable::open(TableCursor& cursor) {
   cursor.node = known_.empty() ? nullptr : &known_.front();
-  cursor.last_birth = last_birth_;
+  cursor.last = known_.empty() ? nullptr : &known_.back();
   cursor.last_ticket = last_ticket_;
   cursors_.push_back(&cursor);
 }
 
 void LockTable::close(TableCursor& cursor) { std::erase(cursors_, &cursor); }
 
-void LockTable::next_key(TableCursor& cursor) const {
-  const auto next = std::next(known_.iterator_to(*cursor.node));
-  const bool is_last = next == known_.end() || next->birth > cursor.last_birth;
-  cursor.node = is_last ? nullptr : const_cast<LockNode*>(&*next);
+void LockTable::next_key(TableCursor& cursor) {
+  const bool is_last = cursor.node == cursor.last;
+  cursor.node = is_last ? nullptr : &*std::next(Keys::s_iterator_to(*cursor.node));
   cursor.line = 0;
   cursor.in_line = false;
 }
@@ -80,6 +73,10 @@ void LockTable::next_key(TableCursor& cursor) const {
 void LockTable::move_cursors_from(const LockNode& node) {
   for (TableCursor* const cursor : cursors_) {
     if (cursor->node == &node) next_key(*cursor);
+    // While there is a next key, it stands before the last one.
+    if (cursor->last == &node && cursor->node != nullptr) {
+      cursor->last = &*std::prev(Keys::s_iterator_to(*cursor->last));
+    }
   }
 }
 
@@ -97,12 +94,7 @@ std::optional<LockTable::PartyAt> LockTable::next_party(TableCursor& cursor) {
   if (!cursor.in_line) begin_line(cursor, line);
   const LockRecord* const record = next_in_line(cursor, line);
   if (record == nullptr) return std::nullopt;
-  return PartyAt{*record, line.mode, line.holds};
-}
-
-std::size_t LockTable::line_number(bool holds, Kin kin, LockMode mode) noexcept {
-  const std::size_t of_mode = mode == LockMode::kExclusive ? 1 : 0;
-  return holds ? kWaitingLines + of_mode : 2 * static_cast<std::size_t>(kin) + of_mode;
+  return PartyAt{*record, line.holds};
 }
 
 // Copies the lines of the cursor's key from where it stands, at most `parties_max` parties. Returns
@@ -114,8 +106,8 @@ bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing,
     if (!cursor.in_line) begin_line(cursor, line);
     while (const LockRecord* const record = next_in_line(cursor, line)) {
       ++looks_;
-      listing.parties.push_back(
-          {record->entry().id, record->entry().since_, record->ticket(), line.mode, line.holds});
+      listing.parties.push_back({record->entry().id, record->entry().since_, record->ticket(),
+                                 record->mode(), line.holds});
       if (--parties_max == 0) return false;
     }
   }
@@ -139,7 +131,7 @@ bool LockTable::copy_section(TableCursor& cursor, LockListing& listing) const {
     const bool done = copy_lines(cursor, listing, room);
     const std::size_t copied = listing.parties.size() - before;
     listing.names += node.key.name;
-    listing.keys.push_back({node.key.cls, continued, listing.names.size(), node.limit, copied});
+    listing.keys.push_back({node.key.cls, continued, listing.names.size(), node.limit(), copied});
     if (!done) return true;
     room -= copied;
     next_key(cursor);

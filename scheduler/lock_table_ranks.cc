@@ -87,10 +87,9 @@ void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
       lift_line(node.waiters(Kin::kNested, LockMode::kShared), node.limited());
     }
     if (done != 0) continue;  // the waiter met there has lent, or will lend, to the rest
-    for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(holder.entry(), rank);
-    if (!waits_for_all) continue;
-    for (LockRecord& holder : node.holders(LockMode::kShared)) lift(holder.entry(), rank);
-    if (node.waiter_count > 1) lifted_lines_[&node] = {rank, ticket};
+    node.for_each_holder_against(waits_for_all ? LockMode::kExclusive : LockMode::kShared,
+                                 [&](LockRecord& holder) { lift(holder.entry(), rank); });
+    if (waits_for_all && node.waiter_count() > 1) lifted_lines_[&node] = {rank, ticket};
   }
 }
 
@@ -128,7 +127,7 @@ std::uint16_t LockTable::rank_lent_in_lines(const SchedulerEntry& holder) {
   for (const std::uintptr_t word : links_of(holder)) {
     const LockLink link(word);
     LockNode& node = link.node();
-    if (node.waiter_count == 0) continue;
+    if (node.waiter_count() == 0) continue;
     const bool limited = node.limited();
     const std::uint64_t last =
         node.first_conflict(limited ? LockMode::kExclusive : LockMode::kShared);
@@ -181,9 +180,7 @@ void LockTable::lend_in_line(LockNode& node) {
     largest = std::max(largest, entry.rank_);
     ++last->at;
   }
-  for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
-    for (LockRecord& holder : node.holders(mode)) lift(holder.entry(), lent_to(mode));
-  }
+  for (LockRecord& holder : node.holders) lift(holder.entry(), lent_to(holder.mode()));
 }
 
 // Adds to the lenders every entry that may have its rank from them, over any number of steps.
@@ -206,11 +203,12 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
       LockNode& node = link.node();
       std::uint64_t& before = seen_before[&node];
       if (before >= ticket) continue;
-      if (link.mode() == LockMode::kExclusive || node.limited()) before = ticket;
+      const bool waits_for_all = link.mode() == LockMode::kExclusive || node.limited();
+      if (waits_for_all) before = ticket;
+      node.for_each_holder_against(waits_for_all ? LockMode::kExclusive : LockMode::kShared,
+                                   [&](LockRecord& holder) { add(holder.entry()); });
       for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
-        const bool both_read = mode == LockMode::kShared && link.mode() == LockMode::kShared;
-        if (both_read && !node.limited()) continue;
-        for (LockRecord& holder : node.holders(mode)) add(holder.entry());
+        if (mode == LockMode::kShared && !waits_for_all) continue;
         for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
           for (LockRecord& ahead : node.waiters(kin, mode)) {
             if (ahead.ticket() >= ticket) break;

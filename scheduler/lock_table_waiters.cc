@@ -41,10 +41,13 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     ++looks_;
-    LockRecordList& line = link.node().line(kin_of(entry), link.mode());
+    Contest& contest = link.node().edit_contest();
+    LockRecordList& line = contest.line(kin_of(entry), link.mode());
     PV2_ASSERT(line.empty() || line.back().ticket() < ticket, "a line is in order of arrival");
-    line.push_back(record_of(entry, i));
-    ++link.node().waiter_count;
+    LockRecord& record = record_of(entry, i);
+    if (link.mode() == LockMode::kExclusive) record.set_exclusive();
+    line.push_back(record);
+    ++contest.waiter_count;
   }
   entry.since_ = now;
   if (entry.stands_with_nested_) link_nested(entry);
@@ -118,14 +121,15 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
-    LockRecordList& list = link.node().waiters(kin_of(entry), link.mode());
+    Contest& contest = link.node().edit_contest();
+    LockRecordList& list = contest.line(kin_of(entry), link.mode());
     ++looks_;
-    PV2_ASSERT(link.node().waiter_count != 0, "a waiter that leaves its line was counted there");
+    PV2_ASSERT(contest.waiter_count != 0, "a waiter that leaves its line was counted there");
     erase(list, record_of(entry, i));
     // With a million entries waiting, the next in line is in no cache when the lock comes free. Its
     // record was just touched when its predecessor was erased, so its address is at hand.
     if (!list.empty()) prefetch(&list.front().entry());
-    --link.node().waiter_count;
+    --contest.waiter_count;
   }
   if (entry.stands_with_nested_) unlink_nested(entry);
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
@@ -151,7 +155,7 @@ void LockTable::stand_with_nested(SchedulerEntry& entry) {
     const LockLink link(links[i]);
     LockRecord& record = record_of(entry, i);
     erase(link.node().waiters(Kin::kRoot, link.mode()), record);
-    LockRecordList& line = link.node().line(Kin::kNested, link.mode());
+    LockRecordList& line = link.node().waiters(Kin::kNested, link.mode());
     const auto behind = std::find_if(line.begin(), line.end(), [&](const LockRecord& other) {
       return other.ticket() > record.ticket();
     });
@@ -164,7 +168,7 @@ void LockTable::stand_with_nested(SchedulerEntry& entry) {
 // An entry that held or waited for `node` in `mode` no longer does. Only waiters that this mode
 // excluded are concerned: readers never waited for a reader, except for a place.
 void LockTable::concern(LockNode& node, LockMode mode) {
-  if (node.waiter_count == 0) return;
+  if (node.waiter_count() == 0) return;
   for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
     for (const LockMode waiting : {LockMode::kExclusive, LockMode::kShared}) {
       const bool both_read = mode == LockMode::kShared && waiting == LockMode::kShared;
@@ -180,7 +184,7 @@ bool LockTable::exhausted(const Cursor& cursor) noexcept {
   // The key is held again, or has no place left: a waiter covered by an ancestor never waited for
   // this key, and all others wait on.
   if (cursor.at == list.end() || !cursor.node->free_for(cursor.mode)) return true;
-  if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit) return true;
+  if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit()) return true;
   if (cursor.kin == Kin::kNested) return false;
   // Roots pass no waiter, so a root behind a waiter that excludes it need not be asked.
   if (cursor.mode == LockMode::kExclusive) return cursor.at != list.begin();
@@ -287,7 +291,7 @@ LockBlock* LockTable::new_blocks(SchedulerEntry& entry, std::uint64_t ticket) {
   for (std::size_t i = 0; i < count; ++i) {
     blocks[i].entry = &entry;
     blocks[i].ticket = ticket;
-    blocks[i].exempt = 0;
+    blocks[i].exempt = blocks[i].exclusive = 0;
   }
   return blocks;
 }

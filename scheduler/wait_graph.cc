@@ -67,7 +67,7 @@ std::pair<WaitGraph::Index, bool> WaitGraph::line_for(LockNode& node) {
   if (!is_new) return {at->second, false};
   Line& line = lines_.emplace_back();
   line.node = &node;
-  line.limit = node.limit;
+  line.limit = node.limit();
   return {index, true};
 }
 
