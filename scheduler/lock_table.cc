@@ -64,16 +64,22 @@ void LockTable::find_nodes(EntryLocks& locks) noexcept {
 }
 
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
+  SchedulerEntry* const parent = entry.parent;
+  if (parent != nullptr) {  // before anything is changed
+    entry.make_family();
+    parent->make_family();
+  }
   if (!entry.locks().empty()) find_nodes(*entry.locks_);
   count_rank(own_rank);
   entry.own_rank_ = entry.rank_ = own_rank;
-  if (SchedulerEntry* const parent = entry.parent) {
-    entry.next_sibling_ = parent->first_child_;
-    if (parent->first_child_ != nullptr) parent->first_child_->prev_sibling_ = &entry;
-    parent->first_child_ = &entry;
+  if (parent != nullptr) {
+    SchedulerEntry*& first = parent->family_->first_child;
+    entry.family_->next_sibling = first;
+    if (first != nullptr) first->family_->prev_sibling = &entry;
+    first = &entry;
     entry.rank_ = std::max(own_rank, parent->rank_);
   }
-  if (entry.first_child_ == nullptr) return;
+  if (entry.first_known_child() == nullptr) return;
   lifted_.push_back(&entry);
   lift_all();
 }
@@ -98,11 +104,11 @@ void LockTable::forget(SchedulerEntry& entry) {
   open_cycles_with(entry);
   for (WaitSearch* const search : searches_) search->gone.insert(&entry);
   if (entry.parent == nullptr) return;
-  SchedulerEntry*& before = entry.prev_sibling_ != nullptr ? entry.prev_sibling_->next_sibling_
-                                                           : entry.parent->first_child_;
-  before = entry.next_sibling_;
-  if (entry.next_sibling_ != nullptr) entry.next_sibling_->prev_sibling_ = entry.prev_sibling_;
-  entry.next_sibling_ = entry.prev_sibling_ = nullptr;
+  SchedulerEntry*& next = entry.family_->next_sibling;
+  SchedulerEntry*& prev = entry.family_->prev_sibling;
+  (prev != nullptr ? prev->family_->next_sibling : entry.parent->family_->first_child) = next;
+  if (next != nullptr) next->family_->prev_sibling = prev;
+  next = prev = nullptr;
 }
 
 LockNode& LockTable::node_for(ResourceKey&& key) {

@@ -293,7 +293,7 @@ class LockTable {
   /// An entry that waits for one of its descendants, or as was reported, may be in a cycle now.
   void suspect_if_it_waits(const SchedulerEntry& entry) {
     const bool reported =
-        !reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry));
+        !reported_.empty() && (entry.first_known_child() != nullptr || reported_.contains(&entry));
     if (entry.waiting_descendants_ != 0 || reported) suspects_cycles_ = true;
   }
   void open_cycles_with(const SchedulerEntry& entry) {

@@ -154,9 +154,9 @@ void LockTable::copy_party(WaitSearch& search) const {
   const SchedulerEntry& entry = party->record.entry();
   if (party->holds) {
     PV2_ASSERT(entry.holds_locks_, "an entry among the holders of a key holds its set");
-    const bool may_wait =
-        entry.waiting_descendants_ != 0 ||
-        (!reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry)));
+    const bool may_wait = entry.waiting_descendants_ != 0 ||
+                          (!reported_.empty() &&
+                           (entry.first_known_child() != nullptr || reported_.contains(&entry)));
     if (!may_wait) return;
     search.graph.line(line).holders.push_back(
         {&entry, party->record.mode(), party->record.exempt()});

@@ -97,7 +97,8 @@ void LockTable::lift_all() {
   while (!lifted_.empty()) {
     SchedulerEntry& entry = *lifted_.back();
     lifted_.pop_back();
-    for (SchedulerEntry* c = entry.first_child_; c != nullptr; c = c->next_sibling_) {
+    for (SchedulerEntry* c = entry.first_known_child(); c != nullptr;
+         c = c->family_->next_sibling) {
       lift(*c, entry.rank_);
     }
     // No entry has less than the lowest rank, so lending that lifts none.
@@ -194,7 +195,8 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
   };
   for (std::size_t i = 0; i < borrowers.size(); ++i) {
     SchedulerEntry& entry = *borrowers[i];
-    for (SchedulerEntry* c = entry.first_child_; c != nullptr; c = c->next_sibling_) add(*c);
+    for (SchedulerEntry* c = entry.first_known_child(); c != nullptr; c = c->family_->next_sibling)
+      add(*c);
     if (const auto at = reported_.find(&entry); at != reported_.end()) add(*at->second.producer);
     if (!waits(entry)) continue;
     const std::uint64_t ticket = ticket_of(entry);

@@ -456,9 +456,10 @@ SchedulerCounts LockingScheduler::counts() const {
 
 void LockingScheduler::meet(SchedulerEntry& entry) {
   if (entry.place_ != SchedulerEntry::Place::kUnknown) return;
-  entry.place_ = SchedulerEntry::Place::kOut;
   table_->meet(entry, ready_->rank(entry));
-  if (entry.first_child_ != nullptr) place_changed();  // its children now have at least its rank
+  entry.place_ = SchedulerEntry::Place::kOut;
+  if (entry.first_known_child() != nullptr)
+    place_changed();  // its children now have at least its rank
 }
 
 void LockingScheduler::know(SchedulerEntry& entry) {

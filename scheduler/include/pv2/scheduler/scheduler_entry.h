@@ -95,20 +95,36 @@ class SchedulerEntry {
   /// Where the entry is. Only a queued one (waiting or ready) stands in a line or in a queue.
   enum class Place : std::uint8_t { kUnknown, kOut, kWaiting, kReady };
 
-  SchedulerEntry* first_child_ = nullptr;  // of the children that the scheduler knows
-  SchedulerEntry* next_sibling_ = nullptr;
-  SchedulerEntry* prev_sibling_ = nullptr;
-  SchedulerEntry* next_ = nullptr;     // in an EntryList or, while ready, in its lane
-  SchedulerEntry* prev_ = nullptr;     // in its lane
-  std::unique_ptr<EntryLocks> locks_;  // null: it asks for none
-  SteadyTime since_;                   // holding or waiting since
-  std::uint32_t waiting_descendants_ = 0;
-  // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank().
+  /// Of the entries that the scheduler knows.
+  struct Family : Recycled {
+    SchedulerEntry* first_child = nullptr;
+    SchedulerEntry* next_sibling = nullptr;
+    SchedulerEntry* prev_sibling = nullptr;
+  };
+
+  [[nodiscard]] SchedulerEntry* first_known_child() const noexcept {
+    return family_ ? family_->first_child : nullptr;
+  }
+  /// What an entry needs to be linked as a child or as a parent.
+  void make_family() {
+    if (!family_) family_ = std::make_unique<Family>();
+  }
+
+  // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank(). They fill
+  // the word in which the members above them end.
   std::uint16_t own_rank_ = 0;
   std::uint16_t rank_ = 0;  // its own, or a larger one lent by an entry that waits for it
   // The rank with which it stands in the ready queue, or with which it was polled and not settled
   // since.
   std::uint16_t queued_rank_ = kNotQueued;
+  // Made when the scheduler meets the entry or its first child, and kept as long as the entry. Most
+  // entries are alone and have none.
+  std::unique_ptr<Family> family_;
+  SchedulerEntry* next_ = nullptr;     // in an EntryList or, while ready, in its lane
+  SchedulerEntry* prev_ = nullptr;     // in its lane
+  std::unique_ptr<EntryLocks> locks_;  // null: it asks for none
+  SteadyTime since_;                   // holding or waiting since
+  std::uint32_t waiting_descendants_ = 0;
   // All of these share a byte: a flag written alone and then read with its neighbours would stall.
   Place place_ : 2 = Place::kUnknown;
   bool holds_locks_ : 1 = false;
@@ -117,6 +133,8 @@ class SchedulerEntry {
   bool granted_by_poll_ : 1 = false;
   bool stands_with_nested_ : 1 = false;  // of a waiter, see Kin
 };
+
+static_assert(sizeof(SchedulerEntry) == 72, "each procedure is one of these");
 
 /// A singly linked list of entries, used to hand batches over. Owns nothing. Owned by one thread.
 class EntryList {
