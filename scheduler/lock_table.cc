@@ -64,11 +64,8 @@ void LockTable::find_nodes(EntryLocks& locks) noexcept {
 }
 
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
-  SchedulerEntry* const parent = entry.parent;
-  if (parent != nullptr) {  // before anything is changed
-    entry.make_family();
-    parent->make_family();
-  }
+  SchedulerEntry* const parent = entry.parent();
+  if (parent != nullptr) parent->make_family();  // before anything is changed
   if (!entry.locks().empty()) find_nodes(*entry.locks_);
   count_rank(own_rank);
   entry.own_rank_ = entry.rank_ = own_rank;
@@ -103,10 +100,10 @@ void LockTable::forget(SchedulerEntry& entry) {
   }
   open_cycles_with(entry);
   for (WaitSearch* const search : searches_) search->gone.insert(&entry);
-  if (entry.parent == nullptr) return;
+  if (entry.parent() == nullptr) return;
   SchedulerEntry*& next = entry.family_->next_sibling;
   SchedulerEntry*& prev = entry.family_->prev_sibling;
-  (prev != nullptr ? prev->family_->next_sibling : entry.parent->family_->first_child) = next;
+  (prev != nullptr ? prev->family_->next_sibling : entry.parent()->family_->first_child) = next;
   if (next != nullptr) next->family_->prev_sibling = prev;
   next = prev = nullptr;
 }
@@ -170,14 +167,14 @@ std::optional<LockMode> LockTable::mode_at(const SchedulerEntry& entry,
 }
 
 bool LockTable::covered(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
-  for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+  for (const SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
     if (holds(*a, node, mode)) return true;
   }
   return false;
 }
 
 bool LockTable::has_holding_ancestor(const SchedulerEntry& entry) noexcept {
-  for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+  for (const SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
     if (a->holds_locks_) return true;
   }
   return false;
@@ -193,7 +190,7 @@ bool LockTable::is_undone(const SchedulerEntry& head) const noexcept {
 // line, or begins to, waits for no turn of its own.
 bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept {
   if (turns_ == 0) return false;
-  for (const SchedulerEntry* head = &entry; head != nullptr; head = head->parent) {
+  for (const SchedulerEntry* head = &entry; head != nullptr; head = head->parent()) {
     if (is_undone(*head)) return true;
   }
   return false;
@@ -365,7 +362,7 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
   if (!links.empty() && entry.locks_->known_.blocks == nullptr) {
     // An entry that has waited finds them made.
-    if (entry.parent != nullptr) make_contests(entry);
+    if (entry.parent() != nullptr) make_contests(entry);
     entry.locks_->known_.blocks = new_blocks(entry, 0);
   }
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -378,7 +375,7 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
     // If the key has no holder, no ancestor holds it: the chain of ancestors, which may be long,
     // need not be climbed.
     const bool is_held = node.holder_count() != 0;
-    if (is_held && entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
+    if (is_held && entry.parent() != nullptr && covered(entry, node, LockMode::kShared)) {
       LockBlock::of(record).exempt |= 1U << i % LockBlock::kRecords;
       ++node.contest->exempt;
     }

@@ -90,7 +90,7 @@ std::size_t LockTable::check_waiters(
         entries.insert(&entry);
         if (!is_first(record)) continue;
         nested += kin == Kin::kNested ? 1 : 0;
-        for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+        for (const SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
           ++descendants[a];
           entries.insert(a);
         }

@@ -194,13 +194,13 @@ void LockTable::follow(WaitSearch& search) const {
     }
     const bool waits_for_turn = member.producer != nullptr && member.why == WaitLink::Why::kTurn;
     const SchedulerEntry* const ancestor =
-        search.ancestor != nullptr ? search.ancestor : entry.parent;
+        search.ancestor != nullptr ? search.ancestor : entry.parent();
     search.ancestor = nullptr;
     if (!goes_on && !waits_for_turn && ancestor != nullptr && !waits(*ancestor)) {
       const WaitGraph::Index above = add_member(search, *ancestor).first;
       if (above != WaitGraph::kNobody) search.graph.add_child_wait(above, index);
-      if (waits_for_its_turn(*ancestor) && ancestor->parent != nullptr) {
-        search.ancestor = ancestor->parent;
+      if (waits_for_its_turn(*ancestor) && ancestor->parent() != nullptr) {
+        search.ancestor = ancestor->parent();
         return;
       }
     }
@@ -277,7 +277,7 @@ bool LockTable::goes_on(const WaitSearch& search, const WaitGraph::Member& membe
 // In a rollback a parent waits for a descendant past the members between that wait for their turn.
 bool LockTable::waits_for_child(const SchedulerEntry& one, const SchedulerEntry& other) const {
   if (waits_for_its_turn(other)) return false;
-  for (const SchedulerEntry* a = other.parent; a != nullptr && !waits(*a); a = a->parent) {
+  for (const SchedulerEntry* a = other.parent(); a != nullptr && !waits(*a); a = a->parent()) {
     if (a == &one) return true;
     if (!waits_for_its_turn(*a)) return false;
   }

@@ -112,7 +112,7 @@ void LockTable::lift_all() {
 
 // The rank lent to `entry` by its parent and by the entries reported to wait for it.
 std::uint16_t LockTable::rank_lent_outside_lines(const SchedulerEntry& entry) const {
-  std::uint16_t lent = entry.parent != nullptr ? entry.parent->rank_ : 0;
+  std::uint16_t lent = entry.parent() != nullptr ? entry.parent()->rank_ : 0;
   if (!reported_.empty()) {
     for (const SchedulerEntry* const waiter : reporters_of(entry)) {
       lent = std::max(lent, waiter->rank_);

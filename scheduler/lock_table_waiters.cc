@@ -37,7 +37,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
   entry.locks_->known_.blocks = new_blocks(entry, ticket);
-  entry.stands_with_nested_ = entry.parent != nullptr || is_waited_for_to_be_undone(entry);
+  entry.stands_with_nested_ = entry.parent() != nullptr || is_waited_for_to_be_undone(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     ++looks_;
@@ -51,13 +51,13 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   }
   entry.since_ = now;
   if (entry.stands_with_nested_) link_nested(entry);
-  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) ++a->waiting_descendants_;
+  for (SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) ++a->waiting_descendants_;
   if (!one_rank()) {
     lifted_.push_back(&entry);
     lift_all();
   }
   // A root is the last in its lines: it closes a cycle only if a reported wait is for it.
-  if (entry.parent != nullptr || !reported_.empty()) suspects_cycles_ = true;
+  if (entry.parent() != nullptr || !reported_.empty()) suspects_cycles_ = true;
 }
 
 void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
@@ -132,7 +132,7 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
     --contest.waiter_count;
   }
   if (entry.stands_with_nested_) unlink_nested(entry);
-  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+  for (SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
     PV2_ASSERT(a->waiting_descendants_ != 0, "an ancestor knows of each descendant that waits");
     --a->waiting_descendants_;
   }

@@ -14,7 +14,7 @@ namespace {
 // covers everything.
 const SchedulerEntry* sharing_ancestor(const SchedulerEntry& entry, const ResourceKey& key) {
   const SchedulerEntry* sharing = nullptr;
-  for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+  for (const SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
     if (a->locks().scope() == LockScope::kStep) continue;
     const std::optional<LockMode> mode = a->locks().find(key);
     if (!mode) continue;

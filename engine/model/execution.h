@@ -179,13 +179,13 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
   }
   [[nodiscard]] bool is_root() const noexcept { return root() == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {
-    return static_cast<Execution*>(parent);
+    return static_cast<Execution*>(parent());
   }
   /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity must be
   /// set before.
   void belong_to(Execution* above) {
     PV2_ASSERT(above != this, "no procedure is its own parent");
-    parent = above;
+    set_parent(above);
     if (above == nullptr && !place.is_made()) return;
     TreePlace& mine = place.edit();
     mine.root = above != nullptr ? above->root() : this;

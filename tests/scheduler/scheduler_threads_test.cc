@@ -383,7 +383,7 @@ TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row
   std::atomic<int> finished{0};
   {
     Workers workers(scheduler, 4, 2, [&](SchedulerEntry& entry) -> std::optional<Disposition> {
-      const bool is_parent = entry.parent == nullptr;
+      const bool is_parent = entry.parent() == nullptr;
       if (is_parent && ++turns[entry.id.value] == 1) return std::nullopt;
       ++finished;
       finished.notify_all();

@@ -28,7 +28,7 @@ class TestEntry final : public SchedulerEntry {
                      SchedulerEntry* parent_entry = nullptr, Priority prio = Priority::kNormal) {
     id = ProcedureId{number};
     if (!lock_set.empty()) edit_locks() = std::move(lock_set);
-    parent = parent_entry;
+    set_parent(parent_entry);
     priority = prio;
   }
   ~TestEntry() = default;

@@ -251,7 +251,7 @@ TEST_CASE("changes between the sections of a search do not mislead it", "[random
       if (t.entries().empty()) return;
       TestEntry& entry = *t.entries()[random.below(t.entries().size())];
       const bool has_child = std::ranges::any_of(
-          t.entries(), [&](const auto& other) { return other->parent == &entry; });
+          t.entries(), [&](const auto& other) { return other->parent() == &entry; });
       if (entry.holds_locks()) {
         if (has_child && random.below(8) != 0) return;
         t.release(entry);

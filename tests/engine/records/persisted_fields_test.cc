@@ -33,12 +33,12 @@ std::string header_row(Opened& opened) {
   parent.id = opened.header.parent;
   opened.root.id = opened.header.root;
   Execution& execution = opened.execution;
-  if (parent.id) execution.parent = &parent;
+  if (parent.id) execution.set_parent(&parent);
   execution.edit_place().root = &opened.root;
   execution.names.edit().type = opened.header.type_name;
   std::string bytes;
   encode_header(execution, bytes);
-  execution.parent = nullptr;
+  execution.set_parent(nullptr);
   return bytes;
 }
 

@@ -85,13 +85,13 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
   Execution root;
   parent.id = parent_id;
   root.id = root_id;
-  execution.parent = &parent;
+  execution.set_parent(&parent);
   execution.edit_place().root = &root;
   execution.names.edit().type = facts.type_name;
   std::string bytes;
   encode_header(execution, bytes);
   put_row(disk, id, RowKind::kHeader, bytes);
-  execution.parent = nullptr;
+  execution.set_parent(nullptr);
 }
 
 // Adds locks of the host's own class to a record until it has `count` locks.

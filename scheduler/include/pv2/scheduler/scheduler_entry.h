@@ -50,12 +50,21 @@ class SchedulerEntry {
   SchedulerEntry& operator=(const SchedulerEntry&) = delete;
 
   ProcedureId id;
-  /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
-  /// entry.
-  SchedulerEntry* parent = nullptr;
   Priority priority = Priority::kNormal;
   /// The engine sets it before settle(), which reads it.
   Disposition disposition = Disposition::kBack;
+
+  /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
+  /// entry. nullptr: it has none.
+  [[nodiscard]] SchedulerEntry* parent() const noexcept {
+    return family_ ? family_->parent : nullptr;
+  }
+  /// Before the scheduler knows the entry.
+  void set_parent(SchedulerEntry* parent) {
+    PV2_ASSERT(place_ == Place::kUnknown, "the parent of a known entry does not change");
+    if (parent != nullptr) make_family();
+    if (family_) family_->parent = parent;
+  }
 
   /// At most kMaxLocks; the caller of admit() ensures it.
   [[nodiscard]] const EntryLocks& locks() const noexcept {
@@ -95,8 +104,9 @@ class SchedulerEntry {
   /// Where the entry is. Only a queued one (waiting or ready) stands in a line or in a queue.
   enum class Place : std::uint8_t { kUnknown, kOut, kWaiting, kReady };
 
-  /// Of the entries that the scheduler knows.
   struct Family : Recycled {
+    SchedulerEntry* parent = nullptr;
+    // Of the entries that the scheduler knows.
     SchedulerEntry* first_child = nullptr;
     SchedulerEntry* next_sibling = nullptr;
     SchedulerEntry* prev_sibling = nullptr;
@@ -117,8 +127,8 @@ class SchedulerEntry {
   // The rank with which it stands in the ready queue, or with which it was polled and not settled
   // since.
   std::uint16_t queued_rank_ = kNotQueued;
-  // Made when the scheduler meets the entry or its first child, and kept as long as the entry. Most
-  // entries are alone and have none.
+  // Made when the entry gets a parent, or the scheduler meets its first child; kept as long as the
+  // entry. Most entries are alone and have none.
   std::unique_ptr<Family> family_;
   SchedulerEntry* next_ = nullptr;     // in an EntryList or, while ready, in its lane
   SchedulerEntry* prev_ = nullptr;     // in its lane
@@ -134,7 +144,7 @@ class SchedulerEntry {
   bool stands_with_nested_ : 1 = false;  // of a waiter, see Kin
 };
 
-static_assert(sizeof(SchedulerEntry) == 72, "each procedure is one of these");
+static_assert(sizeof(SchedulerEntry) == 64, "each procedure is one of these");
 
 /// A singly linked list of entries, used to hand batches over. Owns nothing. Owned by one thread.
 class EntryList {
