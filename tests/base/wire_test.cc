@@ -5,6 +5,8 @@
 
 #include "pv2/base/wire.h"
 
+#include <pv2/base/status.h>
+
 #include <limits>
 #include <vector>
 
