@@ -29,11 +29,11 @@
 #include "core/waiting_order.h"
 #include "model/identity.h"
 #include "model/timer_queue.h"
+#include "pv2/engine/completion.h"
 #include "pv2/engine/procedure_info.h"
 
 namespace pv2 {
 
-class AwaitSlot;
 class Procedure;
 class TreeCursor;
 struct AcknowledgeCommit;
@@ -96,7 +96,7 @@ struct Leftovers {
   /// User objects that another thread than a worker dropped. The next worker that takes the mutex
   /// destroys them.
   std::vector<std::unique_ptr<Procedure>> objects;
-  std::vector<std::shared_ptr<AwaitSlot>> slots;
+  std::vector<Ref<AwaitSlot>> slots;
   std::vector<std::shared_ptr<PieceOfWork>> work;  ///< Offloaded work to be told to stop.
 };
 

@@ -31,8 +31,8 @@ Engine::Engine(ExecutorOptions options)
       deadlocks(core, publisher),
       stuck_detector(core),
       expiry(core, publisher, results),
-      wake_port(std::make_shared<WakePort>(core)),
-      workers(core, publisher, wake_port) {
+      wake_port(make_ref<WakePort>(core)),
+      workers(core, publisher, *wake_port) {
   core.admission = &admission;
   core.offloads = &offloads;
   timers.add(*chores);

@@ -67,7 +67,7 @@ class Engine {
   /// Engine code; called when the stop has ended.
   std::vector<std::function<void()>> stop_waiters PV2_GUARDED_BY(core.state_mutex);
   // Shared with completions that may come after the engine is gone.
-  std::shared_ptr<WakePort> wake_port;
+  Ref<WakePort> wake_port;
   Workers workers;
   Random host_random{0};  ///< Of the host's thread; set by open().
 };

@@ -19,7 +19,7 @@ namespace pv2 {
 /// with the completions that the host holds.
 class SlotList {
  public:
-  using Slot = std::shared_ptr<AwaitSlot>;
+  using Slot = Ref<AwaitSlot>;
 
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   [[nodiscard]] std::size_t size() const noexcept {
@@ -47,7 +47,7 @@ class SlotList {
     many_->push_back(std::move(slot));
   }
   void clear() noexcept {
-    one_.reset();
+    one_ = nullptr;
     many_.reset();
   }
 

@@ -142,7 +142,7 @@ AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
   return run_.frame_.execution.slots[index].get();
 }
 
-void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
+void StepContext::add_slot(Ref<AwaitSlot> slot) {
   check_count(run_.frame_.execution.slots.size(), limits::kAwaitsPerStep, "await",
               "things at once");
   run_.frame_.execution.slots.push_back(std::move(slot));
@@ -151,17 +151,17 @@ void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
 bool StepContext::await(const Event& event) {
   auto* known = static_cast<EventSlot*>(slot(next_slot_++, typeid(Event)));
   if (known == nullptr) {
-    const auto made = std::make_shared<EventSlot>(wake_target(), id(), wait_epoch(), event);
+    auto made = make_ref<EventSlot>(wake_target(), id(), wait_epoch(), event);
     known = made.get();
-    add_slot(made);
-    EventSlot::subscribe(made);
+    add_slot(std::move(made));
+    known->subscribe();
   } else if (!known->waits_for(event)) {
     throw std::logic_error("a step that runs again has to await the same things in the same order");
   }
   return known->ready();
 }
 
-std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
+Ref<WakeTarget> StepContext::wake_target() const { return Ref(&run_.wake_target_); }
 std::uint32_t StepContext::wait_epoch() const noexcept { return run_.frame_.execution.wait.epoch; }
 
 void StepContext::completed_by(ProcedureId producer) noexcept {
@@ -169,9 +169,6 @@ void StepContext::completed_by(ProcedureId producer) noexcept {
 }
 
 const Clock& StepContext::clock() const noexcept { return run_.frame_.core.clock; }
-const std::shared_ptr<AwaitSlot>& StepContext::at(std::size_t index) const noexcept {
-  return run_.frame_.execution.slots[index];
-}
 
 bool StepContext::may_offload(std::size_t index, OffloadOptions options) {
   return options.beside_earlier || run_.frame_.core.offloads->may_start(

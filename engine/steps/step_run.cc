@@ -48,7 +48,7 @@ static_assert(limits::kBatchOperationsMin >= 5,
 }  // namespace
 
 StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
-                 WallTime now, const std::shared_ptr<WakeTarget>& wake_target)
+                 WallTime now, WakeTarget& wake_target)
     : frame_(core, execution, commit, random, now), wake_target_(wake_target) {
   commit.execution = &execution;
   commit.kind = frame_.undo ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;

@@ -25,7 +25,7 @@ namespace pv2 {
 class StepRun {
  public:
   StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random, WallTime now,
-          const std::shared_ptr<WakeTarget>& wake_target);
+          WakeTarget& wake_target);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
@@ -45,7 +45,7 @@ class StepRun {
   [[nodiscard]] Status why_too_large() const;
 
   const StepFrame frame_;
-  const std::shared_ptr<WakeTarget>& wake_target_;
+  WakeTarget& wake_target_;
   StepEffects effects_{frame_};
   StepRecord record_{frame_, effects_};
   StepPause pause_{frame_, effects_, record_};

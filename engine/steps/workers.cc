@@ -497,7 +497,7 @@ void Workers::hand_over(FinishedSteps finished) {
 
 void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
-  std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
+  std::vector<Ref<AwaitSlot>> dead_slots;
   taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
   {
     StateLock lock(core_, Width::kNarrow);  // no worker goes on with a member of these trees
@@ -591,7 +591,7 @@ void Workers::quarantine(Execution& execution, const Status& why) {
 
 void Workers::bury() {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
-  std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
+  std::vector<Ref<AwaitSlot>> dead_slots;
   StateLock lock(core_, Width::kNarrow);
   dead_objects.swap(core_.state.leftovers.objects);
   dead_slots.swap(core_.state.leftovers.slots);

@@ -57,8 +57,8 @@ namespace pv2 {
 /// threads, the host's thread calls run_once() and bury().
 class Workers {
  public:
-  Workers(EngineCore& core, Publisher& publisher, std::shared_ptr<WakeTarget> wake_target)
-      : core_(core), publisher_(publisher), wake_target_(std::move(wake_target)) {}
+  Workers(EngineCore& core, Publisher& publisher, WakeTarget& wake_target)
+      : core_(core), publisher_(publisher), wake_target_(wake_target) {}
   ~Workers() { stop(); }
 
   /// Makes `count` threads, which begin when `gate` is open. `reserved` of them run only work of
@@ -174,7 +174,7 @@ class Workers {
   EngineCore& core_;
   Publisher& publisher_;
   // Shared with every completion that steps hand out, which may outlive the executor.
-  std::shared_ptr<WakeTarget> wake_target_;
+  WakeTarget& wake_target_;
   std::vector<std::thread> threads_;
 };
 

@@ -70,8 +70,7 @@ template <class T>
    public:
     void wake(ProcedureId /*id*/, std::uint32_t /*epoch*/) noexcept override {}
   };
-  return Completion<T>(
-      std::make_shared<AwaitSlotOf<T>>(std::make_shared<Nobody>(), ProcedureId{1}, 0));
+  return Completion<T>(make_ref<AwaitSlotOf<T>>(make_ref<Nobody>(), ProcedureId{1}, 0));
 }
 
 /// What has to be the same whatever was disturbed: nothing in it depends on procedure ids, on the

@@ -43,8 +43,7 @@ class Wait {
   }
 
  private:
-  std::shared_ptr<AwaitSlotOf<T>> slot_ =
-      std::make_shared<AwaitSlotOf<T>>(std::make_shared<NobodyToWake>(), ProcedureId{1}, 1);
+  Ref<AwaitSlotOf<T>> slot_ = make_ref<AwaitSlotOf<T>>(make_ref<NobodyToWake>(), ProcedureId{1}, 1);
 };
 
 /// Owned by one thread.

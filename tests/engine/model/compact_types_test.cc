@@ -122,16 +122,14 @@ TEST_CASE("an optional time is none until it is given, and again after reset", "
 }
 
 // A slot that wakes no procedure.
-std::shared_ptr<AwaitSlot> slot() {
-  return std::make_shared<AwaitSlotOf<int>>(nullptr, ProcedureId{1}, 0);
-}
+Ref<AwaitSlot> slot() { return make_ref<AwaitSlotOf<int>>(nullptr, ProcedureId{1}, 0); }
 
 TEST_CASE("a slot list keeps its slots in the order in which they were asked", "[compact]") {
   for (const std::size_t count : {1, 2, 5}) {
     SlotList list;
     CHECK(list.empty());
     CHECK(list.begin() == list.end());
-    std::vector<std::shared_ptr<AwaitSlot>> asked;
+    std::vector<Ref<AwaitSlot>> asked;
     for (std::size_t i = 0; i < count; ++i) list.push_back(asked.emplace_back(slot()));
 
     CHECK(std::vector(list.begin(), list.end()) == asked);
@@ -139,7 +137,7 @@ TEST_CASE("a slot list keeps its slots in the order in which they were asked", "
 
     list.clear();
     CHECK(list.empty());
-    for (const auto& each : asked) CHECK(each.use_count() == 1);
+    for (const auto& each : asked) CHECK(!each->is_shared());
     list.push_back(asked.front());
     CHECK(list.size() == 1);
   }

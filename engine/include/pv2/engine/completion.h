@@ -8,12 +8,13 @@
 
 #pragma once
 
+#include <pv2/base/block_cache.h>
 #include <pv2/base/ids.h>
+#include <pv2/base/ref.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <typeinfo>
 #include <utility>
 
@@ -21,20 +22,19 @@ namespace pv2 {
 
 /// Wakes a procedure that waits. Implemented by the engine; may outlive it, and then does nothing.
 /// Thread-safe.
-class WakeTarget {
+class WakeTarget : public Counted {
  public:
-  virtual ~WakeTarget() = default;
   /// `epoch` says which wait of `id` is meant; a stale one is ignored. The number wraps after 4
   /// billion waits; a procedure that is woken by mistake looks, finds nothing and waits on.
   virtual void wake(ProcedureId id, std::uint32_t epoch) noexcept = 0;
 };
 
-/// One thing a step waits for. Thread-safe.
-class AwaitSlot {
+/// One thing a step waits for. Shared by the execution that waits and the code that completes it:
+/// either may be gone first. Thread-safe.
+class AwaitSlot : public Counted, public Recycled {
  public:
-  AwaitSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
-      : target_(std::move(target)), id_(id), epoch_(epoch) {}
-  virtual ~AwaitSlot() = default;
+  AwaitSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
+      : epoch_(epoch), target_(std::move(target)), id_(id) {}
   /// Where the value comes from; for explaining why a procedure waits.
   enum class Source : std::uint8_t {
     kCompletion,
@@ -43,8 +43,6 @@ class AwaitSlot {
   };
   void set_source(Source source) noexcept { source_ = source; }
   [[nodiscard]] Source source() const noexcept { return source_; }
-  AwaitSlot(const AwaitSlot&) = delete;
-  AwaitSlot& operator=(const AwaitSlot&) = delete;
 
   /// Whether the value is there. Acquire: pairs with the release in arrived(), so the value is
   /// visible.
@@ -68,10 +66,10 @@ class AwaitSlot {
   }
 
  private:
+  std::uint32_t epoch_;  // first: it lies beside the count of references
   // Shared by the executor and by every slot that may be completed after the executor is gone.
-  std::shared_ptr<WakeTarget> target_;
+  Ref<WakeTarget> target_;
   ProcedureId id_;
-  std::uint32_t epoch_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
   // Written by the thread that has the procedure in flight; read by others while the procedure
@@ -83,7 +81,11 @@ class AwaitSlot {
 template <class T>
 class AwaitSlotOf final : public AwaitSlot {
  public:
-  using AwaitSlot::AwaitSlot;
+  AwaitSlotOf(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
+      : AwaitSlot(std::move(target), id, epoch) {}
+  ~AwaitSlotOf() override {
+    if (ready()) std::destroy_at(&value_);
+  }
 
   void complete(T value) {
     if (take(std::move(value))) arrived();
@@ -92,14 +94,14 @@ class AwaitSlotOf final : public AwaitSlot {
   void leave(T value) {
     if (take(std::move(value))) is_there();
   }
-  [[nodiscard]] const T& value() const { return *value_; }
+  [[nodiscard]] const T& value() const { return value_; }
   [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(T); }
 
  private:
   bool take(T&& value) {
     if (!claim()) return false;
     try {
-      value_.emplace(std::move(value));
+      std::construct_at(&value_, std::move(value));
     } catch (...) {
       give_up();  // the caller may try again, with a value that can be moved
       throw;
@@ -107,7 +109,10 @@ class AwaitSlotOf final : public AwaitSlot {
     return true;
   }
 
-  std::optional<T> value_;
+  // In a union, so that it is made later: it is there from ready() on.
+  union {
+    T value_;
+  };
 };
 
 /// Call it once with the value. Later calls, and calls of copies, do nothing. A call throws only
@@ -115,17 +120,16 @@ class AwaitSlotOf final : public AwaitSlot {
 template <class T>
 class Completion {
  public:
-  // Shared by the execution that waits and the code that completes it: either may be gone first.
-  explicit Completion(std::shared_ptr<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
+  explicit Completion(Ref<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
 
   void operator()(T value) const { slot_->complete(std::move(value)); }
 
   /// Whether somebody may still want the value. False, which is final, if the procedure has gone on
   /// and this is the only copy: for those who keep many completions, and may drop this one.
-  [[nodiscard]] bool is_awaited() const noexcept { return slot_.use_count() > 1; }
+  [[nodiscard]] bool is_awaited() const noexcept { return slot_ && slot_->is_shared(); }
 
  private:
-  std::shared_ptr<AwaitSlotOf<T>> slot_;
+  Ref<AwaitSlotOf<T>> slot_;
 };
 
 }  // namespace pv2

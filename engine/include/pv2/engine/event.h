@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <typeinfo>
@@ -40,13 +41,15 @@ class Event {
   std::shared_ptr<State> state_;
 };
 
-/// One step that waits for an event. Thread-safe.
+/// One step that waits for an event. The event lists it and does not own it. Thread-safe.
 class EventSlot final : public AwaitSlot {
  public:
-  /// Completes `slot` when its event is set; at once if it is set already.
-  static void subscribe(const std::shared_ptr<EventSlot>& slot);
+  EventSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event);
+  ~EventSlot() override;
 
-  EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event);
+  /// Completes this slot when its event is set; at once if it is set already. Called once, by a
+  /// caller that has a reference.
+  void subscribe();
 
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   [[nodiscard]] bool waits_for(const Event& event) const noexcept {
@@ -58,6 +61,7 @@ class EventSlot final : public AwaitSlot {
   friend class Event;
   void complete();
 
+  std::uint32_t place_ = 0;  // in the list of its event; guarded by the mutex of the event
   const Event event_;
 };
 

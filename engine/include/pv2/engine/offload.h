@@ -121,7 +121,7 @@ class OffloadedCall final : public OffloadedWork {
  public:
   using Value = typename OffloadValue<R>::type;
 
-  OffloadedCall(const Clock& clock, Work work, std::shared_ptr<AwaitSlotOf<Value>> slot)
+  OffloadedCall(const Clock& clock, Work work, Ref<AwaitSlotOf<Value>> slot)
       : OffloadedWork(clock), work_(std::move(work)), slot_(std::move(slot)) {}
 
   void run() noexcept override {
@@ -140,7 +140,7 @@ class OffloadedCall final : public OffloadedWork {
 
  private:
   std::optional<Work> work_;
-  std::shared_ptr<AwaitSlotOf<Value>> slot_;  // shared with the step that waits, if it still does
+  Ref<AwaitSlotOf<Value>> slot_;  // shared with the step that waits, if it still does
 };
 
 }  // namespace internal

@@ -152,9 +152,8 @@ class StepContext {
     }
     if (known->source() == AwaitSlot::Source::kPutOff && may_offload(index, options)) {
       known->set_source(AwaitSlot::Source::kOffload);
-      start_offloaded(
-          index, std::make_unique<Call>(clock(), std::move(work),
-                                        std::static_pointer_cast<AwaitSlotOf<Value>>(at(index))));
+      start_offloaded(index, std::make_unique<Call>(clock(), std::move(work),
+                                                    Ref(static_cast<AwaitSlotOf<Value>*>(known))));
     }
     const Value* const none = nullptr;
     return known->ready() ? &static_cast<AwaitSlotOf<Value>*>(known)->value() : none;
@@ -185,18 +184,17 @@ class StepContext {
 
  private:
   template <class T>
-  std::shared_ptr<AwaitSlotOf<T>> make_slot() {
-    return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
+  Ref<AwaitSlotOf<T>> make_slot() {
+    return make_ref<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
   }
   void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child, SpawnOptions options);
   void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                      SubmitOptions options);
   [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);
-  void add_slot(std::shared_ptr<AwaitSlot> slot);
-  [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;
+  void add_slot(Ref<AwaitSlot> slot);
+  [[nodiscard]] Ref<WakeTarget> wake_target() const;
   [[nodiscard]] std::uint32_t wait_epoch() const noexcept;
   [[nodiscard]] const Clock& clock() const noexcept;
-  [[nodiscard]] const std::shared_ptr<AwaitSlot>& at(std::size_t index) const noexcept;
   [[nodiscard]] bool may_offload(std::size_t index, OffloadOptions options);
   void start_offloaded(std::size_t index, std::unique_ptr<internal::OffloadedWork> work);
 
