@@ -234,7 +234,7 @@ void EngineCore::abandon_waits(Execution& execution) {
   execution.wait.timed_out = false;
   if (execution.inbox) execution.inbox->wanted.clear();
   if (execution.object) state.leftovers.objects.push_back(std::move(execution.object));
-  for (auto& slot : execution.slots) state.leftovers.slots.push_back(std::move(slot));
+  for (AwaitSlot* const slot : execution.slots) state.leftovers.slots.emplace_back(slot);
   execution.slots.clear();
 }
 

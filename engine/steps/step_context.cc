@@ -136,10 +136,11 @@ void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure
 
 AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
   if (index >= run_.frame_.execution.slots.size()) return nullptr;
-  if (run_.frame_.execution.slots[index]->type() != type) {
+  AwaitSlot& known = run_.frame_.execution.slots[index];
+  if (known.type() != type) {
     throw std::logic_error("a step that runs again has to await the same things in the same order");
   }
-  return run_.frame_.execution.slots[index].get();
+  return &known;
 }
 
 void StepContext::add_slot(Ref<AwaitSlot> slot) {

@@ -183,7 +183,7 @@ void WaitReasons::only_time(const Execution& execution) {
 }
 
 void WaitReasons::awaited(const Execution& execution) {
-  for (const auto& slot : execution.slots) {
+  for (const AwaitSlot* const slot : execution.slots) {
     if (!slot->ready()) awaited_slot(*slot, execution);
   }
   if (execution.inbox) {

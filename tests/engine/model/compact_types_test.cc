@@ -3,7 +3,7 @@
 // The types that keep a waiting procedure small: CompactBytes, LazyVector, OptionalTime, SlotList.
 // Each behaves like the standard type that it replaces, in less memory.
 
-#include <memory>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -125,6 +125,7 @@ TEST_CASE("an optional time is none until it is given, and again after reset", "
 Ref<AwaitSlot> slot() { return make_ref<AwaitSlotOf<int>>(nullptr, ProcedureId{1}, 0); }
 
 TEST_CASE("a slot list keeps its slots in the order in which they were asked", "[compact]") {
+  CHECK(sizeof(SlotList) == sizeof(void*));
   for (const std::size_t count : {1, 2, 5}) {
     SlotList list;
     CHECK(list.empty());
@@ -132,14 +133,28 @@ TEST_CASE("a slot list keeps its slots in the order in which they were asked", "
     std::vector<Ref<AwaitSlot>> asked;
     for (std::size_t i = 0; i < count; ++i) list.push_back(asked.emplace_back(slot()));
 
-    CHECK(std::vector(list.begin(), list.end()) == asked);
-    CHECK(list[count - 1] == asked.back());
+    CHECK(list.size() == count);
+    CHECK(std::equal(list.begin(), list.end(), asked.begin(), asked.end(),
+                     [](const AwaitSlot* slot, const auto& each) { return slot == each.get(); }));
+    CHECK(&list[count - 1] == asked.back().get());
+    for (const auto& each : asked) CHECK(each->is_shared());
 
     list.clear();
     CHECK(list.empty());
     for (const auto& each : asked) CHECK(!each->is_shared());
     list.push_back(asked.front());
     CHECK(list.size() == 1);
+  }
+}
+
+TEST_CASE("a slot list that is destroyed lets its slots go", "[compact]") {
+  for (const std::size_t count : {0, 1, 3}) {
+    std::vector<Ref<AwaitSlot>> asked;
+    {
+      SlotList list;
+      for (std::size_t i = 0; i < count; ++i) list.push_back(asked.emplace_back(slot()));
+    }
+    for (const auto& each : asked) CHECK_FALSE(each->is_shared());
   }
 }
 
