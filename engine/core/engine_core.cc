@@ -95,10 +95,10 @@ Status EngineCore::why_not_loaded() const {
 }
 
 Execution* EngineCore::find(ProcedureId id) {
-  const auto at = state.live.find(id);
-  if (at == state.live.end()) return nullptr;
-  PV2_ASSERT(at->second->id == id, "a procedure is in the table under its id");
-  return at->second->leaves() ? nullptr : at->second;
+  Execution* const found = state.live.find(id);
+  if (found == nullptr) return nullptr;
+  PV2_ASSERT(found->id == id, "a procedure is in the table under its id");
+  return found->leaves() ? nullptr : found;
 }
 
 void EngineCore::settle(Execution& execution, Disposition disposition) {

@@ -127,11 +127,11 @@ ProcedureExecutor::~ProcedureExecutor() {
   {
     StateLock lock(core);
     left.reserve(core.state.live.size());
-    for (const auto& [id, execution] : core.state.live) left.emplace_back(execution);
+    for (Execution& execution : core.state.live) left.emplace_back(&execution);
     core.state.live.clear();
   }
   // Children before parents: the scheduler's entries point upwards.
-  std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
+  std::reverse(left.begin(), left.end());
   EntryList entries;
   for (const auto& execution : left) {
     core.scheduler.withdraw(*execution);

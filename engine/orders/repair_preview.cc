@@ -177,9 +177,8 @@ class Preview {
   }
   void go_on(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     std::erase(core.state.works.walks, &*walk_);
-    const auto live = core.state.live.find(paused_at_.id);
     PV2_ASSERT(walk_->at() != paused_at_.member ||
-                   (live != core.state.live.end() && live->second == paused_at_.member),
+                   core.state.live.find(paused_at_.id) == paused_at_.member,
                "a walk goes on from a member that has not left");
   }
   [[nodiscard]] bool has_paused() const noexcept { return paused_at_.member != nullptr; }
@@ -190,18 +189,18 @@ class Preview {
     if (has_paused()) {
       if (Status changed = why_it_changed(core, target); !changed.ok()) return changed;
     }
-    const auto head = core.state.live.find(of_);
-    PV2_ASSERT(head != core.state.live.end(), "the procedure that an order is about is live");
-    if (verb_ == RepairVerb::kBypass) look_again(core, *head->second);
+    Execution* const head = core.state.live.find(of_);
+    PV2_ASSERT(head != nullptr, "the procedure that an order is about is live");
+    if (verb_ == RepairVerb::kBypass) look_again(core, *head);
     if (!waits_for_.empty()) {
       lines_.push_back(fmt::format(
           "the order waits until {} has ended what it is doing, by which some of this may change; "
           "nothing else of the tree begins meanwhile",
           waits_for_));
     }
-    lines_.push_back(name_of(*head->second) + (verb_ == RepairVerb::kBypass
-                                                   ? " ends as bypassed, with all its children"
-                                                   : " ends as undone"));
+    lines_.push_back(name_of(*head) + (verb_ == RepairVerb::kBypass
+                                           ? " ends as bypassed, with all its children"
+                                           : " ends as undone"));
     return std::move(lines_);
   }
 

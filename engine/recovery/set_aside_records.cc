@@ -75,10 +75,11 @@ void freeze_relatives(EngineCore& core, LoadedTrees& trees) {
   }
   if (!last) return;
   const FlatMap<ProcedureId, bool> has_children = parents_with_children(trees.roots());
-  for (const auto& [id, execution] : core.state.live) {
+  for (Execution& execution : core.state.live) {
     const bool waits =
-        execution->record.state == ProcedureState::kWaiting && !is_stand_in(*execution);
-    if (waits && !has_children.contains(id) && id < last) freeze(execution, last);
+        execution.record.state == ProcedureState::kWaiting && !is_stand_in(execution);
+    const bool has_child = has_children.contains(execution.id);
+    if (waits && !has_child && execution.id < last) freeze(&execution, last);
   }
 }
 

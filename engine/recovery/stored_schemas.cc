@@ -16,8 +16,8 @@ namespace pv2 {
 namespace {
 
 bool is_live(EngineCore& core, const ProcedureType& type) PV2_REQUIRES(core.state_mutex) {
-  for (const auto& [id, execution] : core.state.live) {
-    if (execution->type == &type) return true;
+  for (const Execution& execution : core.state.live) {
+    if (execution.type == &type) return true;
   }
   return false;
 }

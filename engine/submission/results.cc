@@ -218,8 +218,8 @@ void Results::answer_all(const Status& status) {
   Effects effects;
   {
     StateLock lock(core_);
-    for (const auto& [id, execution] : core_.state.live) {
-      answer_waiters(core_, *execution, status, effects);
+    for (Execution& execution : core_.state.live) {
+      answer_waiters(core_, execution, status, effects);
     }
     answer_early_waits(core_, status, effects);
     for (auto& [root, garbage] : core_.state.garbage.pending) {

@@ -62,8 +62,8 @@ Status goes_on_in_next_life() {
 }
 
 void answer_all_waiters(EngineCore& core, Effects& effects) {
-  for (const auto& [id, execution] : core.state.live) {
-    answer_waiters(core, *execution, core.state.life.store_failure, effects);
+  for (Execution& execution : core.state.live) {
+    answer_waiters(core, execution, core.state.life.store_failure, effects);
   }
   answer_early_waits(core, core.state.life.store_failure, effects);
 }

@@ -63,14 +63,13 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
                      head->work->last_order_awaits, of(*head).awaited);
   }
   if (planned.empty()) return;
-  for (const auto& [id, member] : state.live) {
-    const Execution* const failing =
-        member->head() != nullptr ? member->head()->domain.failing() : nullptr;
-    if (failing == nullptr || member->record.state != ProcedureState::kFailed) continue;
-    if (member->head()->domain.is_over() || member->record.reported) continue;
+  for (const Execution& member : state.live) {
+    const Execution* const failing = member.head()->domain.failing();
+    if (failing == nullptr || member.record.state != ProcedureState::kFailed) continue;
+    if (member.head()->domain.is_over() || member.record.reported) continue;
     if (std::find(planned.begin(), planned.end(), failing) == planned.end()) continue;
-    const auto counted = turns.find(member);
-    findings.compare(*member, "the number of its steps that are left to undo", member->turn->left,
+    const auto counted = turns.find(&member);
+    findings.compare(member, "the number of its steps that are left to undo", member.turn->left,
                      counted != turns.end() ? counted->second : 0);
   }
 }

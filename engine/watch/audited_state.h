@@ -44,8 +44,7 @@ struct AuditedState {
   std::vector<const Execution*> told;  ///< Heads whose members are being told of a failure.
 
   [[nodiscard]] bool is_live(const Execution* execution, ProcedureId id) const {
-    const auto at = state.live.find(id);
-    return at != state.live.end() && at->second == execution;
+    return state.live.find(id) == execution;
   }
   /// Whether the members of a domain around `member` are being told of a failure. Until this domain
   /// has been told, it goes on as if the failure had become durable a moment later.

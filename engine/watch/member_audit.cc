@@ -46,9 +46,10 @@ bool waits_for_nothing(const Execution& member) {
 
 }  // namespace
 
-void MemberAudit::look_at(ProcedureId id, const Execution& member) {
-  if (member.id != id) {
-    return findings_.add_of(member, "it is in the table as " + std::to_string(id.value));
+void MemberAudit::look_at(const Execution& member) {
+  const ProcedureId id = member.id;
+  if (!audited_.is_live(&member, id)) {
+    return findings_.add_of(member, "it is in the table under another id");
   }
   if (!audited_.state.ids.was_issued(id) && audited_.state.ids.has_begun()) {
     findings_.add_of(member, "its id has not been issued yet");

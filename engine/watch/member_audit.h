@@ -17,8 +17,8 @@ class MemberAudit {
   MemberAudit(const AuditedState& audited, AuditCounts& counts, AuditFindings& findings)
       : audited_(audited), counts_(counts), findings_(findings) {}
 
-  /// `id` is the one under which the table of live procedures has `member`.
-  void look_at(ProcedureId id, const Execution& member);
+  /// `member` is in the table of live procedures.
+  void look_at(const Execution& member);
 
  private:
   void look_at_new(const Execution& member);

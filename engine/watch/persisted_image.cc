@@ -236,10 +236,10 @@ PersistedImage PersistedImage::of(EngineCore& core) {
   PersistedImage image;
   {
     StateLock lock(core);
-    for (const auto& [id, execution] : core.state.live) {
-      if (execution->record.state == ProcedureState::kInitializing) continue;  // not durable
-      if (execution->leaves()) continue;
-      image.live.push_back(image_of(core, *execution));
+    for (Execution& execution : core.state.live) {
+      if (execution.record.state == ProcedureState::kInitializing) continue;  // not durable
+      if (execution.leaves()) continue;
+      image.live.push_back(image_of(core, execution));
     }
     for (const Completed& completed : core.state.submissions.completed) {
       image.ended.push_back(image_of(completed));
@@ -250,7 +250,6 @@ PersistedImage PersistedImage::of(EngineCore& core) {
     image.next_id = core.state.ids.next();
     core.looks.nobody_waits();
   }
-  std::sort(image.live.begin(), image.live.end(), by_id);
   std::sort(image.ended.begin(), image.ended.end(), by_id);
   return image;
 }

@@ -25,7 +25,7 @@ std::vector<std::string> audit_state(EngineCore& core) {
   AuditFindings findings;
 
   MemberAudit members(audited, counts, findings);
-  for (const auto& [id, execution] : audited.state.live) members.look_at(id, *execution);
+  for (const Execution& execution : audited.state.live) members.look_at(execution);
 
   counts.compare_children(findings);
   if (audited.calm) counts.compare(audited.state, findings);

@@ -37,9 +37,9 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
 void audit_owners(const EngineState& state, AuditFindings& findings) {
   for (const auto& [nonce, entry] : state.submissions.nonces) {
     const Completed* const completed = state.submissions.completed.find(entry.id);
-    const auto live = state.live.find(entry.id);
+    const Execution* const live = state.live.find(entry.id);
     const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
-                        (live != state.live.end() && live->second->nonce() == nonce);
+                        (live != nullptr && live->nonce() == nonce);
     if (is_its) continue;
     findings.add("nonce " + std::to_string(nonce.group) + "/" + std::to_string(nonce.value) +
                  " is said to be that of " + name_of(entry.id) +
@@ -70,9 +70,9 @@ bool may_have_lost_nonce(const Execution& member) {
 void audit_timers(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
   std::size_t armed = 0;
-  for (const auto& [id, member] : state.live) {
-    if (member->wait.timer_index != Wait::kNoTimer) ++armed;
-    audit_timer(audited, *member, findings);
+  for (const Execution& member : state.live) {
+    if (member.wait.timer_index != Wait::kNoTimer) ++armed;
+    audit_timer(audited, member, findings);
   }
   if (armed != state.timers.size()) {
     findings.add("there are " + std::to_string(state.timers.size()) + " timers, and " +
@@ -105,13 +105,13 @@ void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
     audit_owned(state, completed.nonce, completed.result.id, findings);
   }
   std::string scratch;
-  for (const auto& [id, member] : state.live) {
-    if (may_have_lost_nonce(*member)) continue;
-    audit_owned(state, member->nonce(), id, findings);
-    const auto at = state.submissions.nonces.find(member->nonce());
-    if (!member->nonce() || is_stand_in(*member) || at == state.submissions.nonces.end()) continue;
-    if (!fingerprints_of(*member, scratch).match(at->second.fingerprint)) {
-      findings.add_of(*member, "it is not what its nonce was given to");
+  for (const Execution& member : state.live) {
+    if (may_have_lost_nonce(member)) continue;
+    audit_owned(state, member.nonce(), member.id, findings);
+    const auto at = state.submissions.nonces.find(member.nonce());
+    if (!member.nonce() || is_stand_in(member) || at == state.submissions.nonces.end()) continue;
+    if (!fingerprints_of(member, scratch).match(at->second.fingerprint)) {
+      findings.add_of(member, "it is not what its nonce was given to");
     }
   }
   if (state.submissions.nonces_on_disk_only != 0 && !state.submissions.store_knows_more_nonces) {
@@ -134,9 +134,9 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
     if (!state.ids.was_issued(id)) {
       findings.add(name_of(id) + " has a result, and its id has not been issued yet");
     }
-    const auto live = state.live.find(id);
-    if (live != state.live.end() && !live->second->domain.is_over()) {
-      findings.add_of(*live->second, "it has a result, and is live");
+    const Execution* const live = state.live.find(id);
+    if (live != nullptr && !live->domain.is_over()) {
+      findings.add_of(*live, "it has a result, and is live");
     }
   }
   if (bytes != state.submissions.completed.bytes()) {
@@ -162,8 +162,8 @@ void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings) 
     }
   }
   for (const auto& [root, rows] : state.garbage.dropped) {
-    const auto live = state.live.find(root);
-    if (live == state.live.end() || live->second->domain.is_over()) {
+    const Execution* const live = state.live.find(root);
+    if (live == nullptr || live->domain.is_over()) {
       findings.add("rows of members of " + name_of(root) +
                    " wait for the end of its tree, which is over");
     }
@@ -179,9 +179,9 @@ void audit_requests(const AuditedState& audited, AuditFindings& findings) {
     if (commit->to != id) {
       findings.add("an abort on the way is of another procedure than is said");
     }
-    const auto live = state.live.find(id);
-    if (live != state.live.end() && !live->second->domain.abort_accepted) {
-      findings.add_of(*live->second, "an abort of it is on the way, and it does not know");
+    const Execution* const live = state.live.find(id);
+    if (live != nullptr && !live->domain.abort_accepted) {
+      findings.add_of(*live, "an abort of it is on the way, and it does not know");
     }
   }
   for (const auto& [id, commit] : state.submissions.acknowledging) {

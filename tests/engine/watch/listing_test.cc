@@ -8,8 +8,6 @@
 #include <atomic>
 #include <thread>
 
-#include "core/live_table.h"
-#include "model/execution.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::listing_test {
@@ -339,34 +337,6 @@ TEST_CASE("a history exists as long as the record does, also after the end") {
   engine.executor().async().acknowledge(id, [](const Status&) {});
   engine.run();
   CHECK(engine.executor().inspect().history(id).status().code() == StatusCode::kExpired);
-}
-
-TEST_CASE("the live table visits in order of id, whatever was removed") {
-  LiveTable table;
-  const auto visit = [&](std::uint64_t after, std::size_t most) {
-    std::pair<std::size_t, ProcedureId> seen;
-    seen.second = table.visit_after(ProcedureId{after}, most, [&](const Execution&) {
-      ++seen.first;
-      return true;
-    });
-    return seen;
-  };
-  CHECK(visit(0, 100) == std::pair<std::size_t, ProcedureId>{0, {}});
-  auto execution = std::make_unique<Execution>();
-  for (std::uint64_t id = 1; id <= 5000; ++id) table.emplace({id}, execution.get());
-  table.emplace({5'000'000'000}, execution.get());
-  for (std::uint64_t id = 1; id <= 5000; ++id) {
-    if (id % 100 != 0) table.erase({id});
-  }
-  table.erase({77});  // was erased before
-  CHECK(table.size() == 51);
-  CHECK(visit(0, 100) == std::pair<std::size_t, ProcedureId>{1, {100}});
-  CHECK(visit(100, SIZE_MAX) == std::pair<std::size_t, ProcedureId>{50, {}});
-  CHECK(visit(5000, 1'000'000) == std::pair<std::size_t, ProcedureId>{1, {}});
-  for (std::uint64_t id = 100; id <= 5000; id += 100) table.erase({id});
-  table.emplace({3}, execution.get());
-  CHECK(visit(0, 1000).first == 1);
-  CHECK(visit(3, SIZE_MAX).first == 1);
 }
 
 TEST_CASE("listings made while procedures run on other threads are sound") {

@@ -113,9 +113,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, true), 1);
   REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
-  const auto parent = [root](EngineState& state) -> Execution& {
-    return *state.live.find(root)->second;
-  };
+  const auto parent = [root](EngineState& state) -> Execution& { return *state.live.find(root); };
   const auto child = [parent](EngineState& state) -> Execution& {
     return *parent(state).first_child();
   };
@@ -206,9 +204,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, false, true), 1);
   REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
-  const auto parent = [root](EngineState& state) -> Execution& {
-    return *state.live.find(root)->second;
-  };
+  const auto parent = [root](EngineState& state) -> Execution& { return *state.live.find(root); };
   const auto youngest = [parent](EngineState& state) -> Execution& {
     return *parent(state).children().last;
   };
