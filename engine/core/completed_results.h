@@ -14,6 +14,8 @@
 #include <list>
 #include <optional>
 
+#include "model/identity.h"
+#include "model/on_demand.h"
 #include "pv2/engine/procedure_result.h"
 
 namespace pv2 {
@@ -21,11 +23,13 @@ namespace pv2 {
 /// A finished root whose result is in memory.
 struct Completed {
   ProcedureResult result;
-  Nonce nonce;
-  bool audited = false;     ///< There are audit rows, which are deleted with it.
-  bool in_place = false;    ///< Its rows are in Space::kProcedure.
-  Duration ended_age{};     ///< The age of the store when it ended.
-  std::uint64_t bytes = 0;  ///< The size of its rows, roughly.
+  OnDemand<NonceUse> nonce_use;  ///< Of a root that was submitted with a nonce.
+  bool audited = false;          ///< There are audit rows, which are deleted with it.
+  bool in_place = false;         ///< Its rows are in Space::kProcedure.
+  Duration ended_age{};          ///< The age of the store when it ended.
+  std::uint64_t bytes = 0;       ///< The size of its rows, roughly.
+
+  [[nodiscard]] const Nonce& nonce() const noexcept { return nonce_use->nonce; }
 };
 
 /// Guarded by the engine's state mutex.

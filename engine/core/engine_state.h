@@ -23,11 +23,11 @@
 #include "core/garbage.h"
 #include "core/live_table.h"
 #include "core/news_queue.h"
+#include "core/nonce_table.h"
 #include "core/procedure_ids.h"
 #include "core/retention.h"
 #include "core/spare_commits.h"
 #include "core/waiting_order.h"
-#include "model/identity.h"
 #include "model/timer_queue.h"
 #include "pv2/engine/completion.h"
 #include "pv2/engine/procedure_info.h"
@@ -46,15 +46,9 @@ struct StepCommit;
 struct PieceOfWork;
 struct TreeWorks;
 
-/// A nonce in memory.
-struct KnownNonce {
-  ProcedureId id;
-  Fingerprint fingerprint;
-};
-
 /// What was submitted, and what came of it.
 struct Submissions {
-  FlatMap<Nonce, KnownNonce> nonces{};
+  NonceTable nonces{};
   CompletedResults completed;
   Retention retention;  ///< Of the results that are kept.
   /// Acknowledgements on the way. One per result: a second one joins the first. Otherwise the

@@ -129,6 +129,7 @@ ProcedureExecutor::~ProcedureExecutor() {
     left.reserve(core.state.live.size());
     for (Execution& execution : core.state.live) left.emplace_back(&execution);
     core.state.live.clear();
+    core.state.submissions.nonces.clear();  // they belong to the executions
   }
   // Children before parents: the scheduler's entries point upwards.
   std::reverse(left.begin(), left.end());

@@ -99,11 +99,11 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   if (!execution.is_root()) return count_for_its_parent(execution);
   roots_.push_back(&execution);
   if (!execution.nonce()) return;
-  const auto [known, is_new] = core.state.submissions.nonces.emplace(
-      execution.nonce(), KnownNonce{execution.id, execution.fingerprint()});
+  const bool is_new = core.state.submissions.nonces.add(execution.id, *execution.nonce_use);
   if (is_new) return;
+  const ProcedureId other = core.state.submissions.nonces.find(execution.nonce())->id;
   loaded.problem =
-      Status(StatusCode::kCorruption, "its nonce names " + name_of(known->second.id) + " as well");
+      Status(StatusCode::kCorruption, "its nonce names " + name_of(other) + " as well");
 }
 
 // nullptr: it is a root, or its record names a root that cannot be one.
@@ -155,8 +155,10 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
   });
   StateLock lock(core);
   for (const auto& [nonce, entry] : found) {
-    lost[entry.id]->nonce_use.edit() = {nonce, entry.fingerprint};
-    core.state.submissions.nonces.emplace(nonce, entry);
+    OnDemand<NonceUse>& use = lost[entry.id]->nonce_use;
+    if (use.is_made()) continue;  // damage: a procedure has one nonce
+    use.edit() = {nonce, entry.fingerprint};
+    core.state.submissions.nonces.add(entry.id, *use);
   }
   return status;
 }

@@ -11,17 +11,13 @@ namespace pv2 {
 void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   core.state.submissions.acknowledging.erase(id);
-  core.state.submissions.completed.erase(id);
-  core.state.submissions.retention.gone(id, age, bytes);
-  if (nonce) {
-    // The row of the nonce may have been gone for a while, and a new procedure may have the nonce.
-    const auto at = core.state.submissions.nonces.find(nonce);
-    if (at != core.state.submissions.nonces.end() && at->second.id == id) {
-      core.state.submissions.nonces.erase(at);
-    } else if (core.state.submissions.nonces_on_disk_only > 0) {
-      --core.state.submissions.nonces_on_disk_only;
-    }
+  // The row of the nonce may have been gone for a while, and a new procedure may have the nonce.
+  const bool was_in_memory = core.state.submissions.nonces.remove(nonce, id);
+  if (nonce && !was_in_memory && core.state.submissions.nonces_on_disk_only > 0) {
+    --core.state.submissions.nonces_on_disk_only;
   }
+  core.state.submissions.completed.erase(id);  // which had the use of the nonce
+  core.state.submissions.retention.gone(id, age, bytes);
   // The result went first. If the orders did, a copy of one of them that comes after a crash would
   // be told that the tree has ended, and not that the order was carried out.
   if (!later.empty()) {

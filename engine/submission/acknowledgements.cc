@@ -184,7 +184,7 @@ std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
   std::unique_ptr<AcknowledgeCommit> commit = core_.state.spares.acknowledges.take();
   commit->id = id;
   if (completed != nullptr) {
-    commit->nonce = completed->nonce;
+    commit->nonce = completed->nonce();
     commit->age = completed->ended_age;
     commit->bytes = completed->bytes;
   }
@@ -224,7 +224,7 @@ Result<Acknowledgements::Keys> Acknowledgements::erase_stored(AcknowledgeCommit&
   const ProcedureId id = commit.id;
   const auto stored = read_ended(core_, id);
   if (!stored.ok()) return stored.status();
-  commit.nonce = stored->nonce;
+  commit.nonce = stored->nonce();
   commit.bytes = stored->bytes;
   commit.age = stored->ended_age;
   if (kept != nullptr) {

@@ -150,7 +150,7 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     PV2_ASSERT(execution->phase == Phase::kInserting, "a durable procedure is not withdrawn");
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
-    if (execution->nonce()) core_.state.submissions.nonces.erase(execution->nonce());
+    core_.state.submissions.nonces.remove(execution->nonce(), execution->id);
     answer_waiters(
         core_, *execution,
         Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
@@ -208,8 +208,7 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
   }
   if (candidate.nonce()) {
     const auto known = core_.state.submissions.nonces.find(candidate.nonce());
-    if (known != core_.state.submissions.nonces.end())
-      return judge_duplicate(candidate, known->second, step);
+    if (known) return judge_duplicate(candidate, *known, step);
     // The store has answered for good if no nonce has left memory since it was asked.
     const bool is_answered =
         from_store.was_asked && from_store.evictions == core_.state.submissions.evictions;
@@ -257,11 +256,10 @@ Admission::Verdict Admission::look_up(const Nonce& nonce, const FromStore& from_
   if (!from_store.failure.ok()) return refused(from_store.failure);
   if (from_store.entry) return {.kind = Kind::kReplayed, .original = from_store.entry->id};
   if (Status stopped = core_.unavailable(); !stopped.ok()) return refused(std::move(stopped));
-  const auto known = core_.state.submissions.nonces.find(nonce);
-  if (known != core_.state.submissions.nonces.end()) {
-    const Execution* const live = core_.find(known->second.id);
+  if (const auto known = core_.state.submissions.nonces.find(nonce)) {
+    const Execution* const live = core_.find(known->id);
     if (live == nullptr || live->inserting == nullptr) {
-      return {.kind = Kind::kReplayed, .original = known->second.id};
+      return {.kind = Kind::kReplayed, .original = known->id};
     }
     return {.kind = Kind::kJoins, .pending = live->inserting};
   }
@@ -391,8 +389,8 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);
   if (execution.nonce()) {
-    core_.state.submissions.nonces.insert_or_assign(
-        execution.nonce(), KnownNonce{execution.id, execution.fingerprint()});
+    const bool is_new = core_.state.submissions.nonces.add(execution.id, *execution.nonce_use);
+    PV2_ASSERT(is_new, "a nonce that is known is not taken for new");
   }
   return commit;
 }

@@ -25,8 +25,8 @@ namespace pv2 {
 namespace {
 
 // A nonce has left memory with its result. Submissions of it have to ask the store.
-void note_evicted_nonce(EngineCore& core, const Nonce& nonce) PV2_REQUIRES(core.state_mutex) {
-  core.state.submissions.nonces.erase(nonce);
+void note_evicted_nonce(EngineCore& core, const Completed& evicted) PV2_REQUIRES(core.state_mutex) {
+  core.state.submissions.nonces.remove(evicted.nonce(), evicted.result.id);
   if (!core.keeps_records) return;
   core.state.submissions.store_knows_more_nonces = true;
   ++core.state.submissions.nonces_on_disk_only;
@@ -40,7 +40,7 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   for (int i = 0; i < kAtOnce; ++i) {
     const auto evicted = core.state.submissions.completed.take_surplus();
     if (!evicted) return;
-    if (evicted->nonce) note_evicted_nonce(core, evicted->nonce);
+    if (evicted->nonce()) note_evicted_nonce(core, *evicted);
     if (!core.keeps_records) {
       core.state.submissions.retention.gone(evicted->result.id, evicted->ended_age, evicted->bytes);
     }
@@ -54,13 +54,14 @@ void tell_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);
   if (root.is_given_away) {
-    if (root.nonce()) core.state.submissions.nonces.erase(root.nonce());
+    core.state.submissions.nonces.remove(root.nonce(), root.id);
+    root.nonce_use = {};
     return;
   }
   PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "the end of a root is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.submissions.completed.add(Completed{.result = std::move(result),
-                                                 .nonce = root.nonce(),
+                                                 .nonce_use = std::move(root.nonce_use),
                                                  .audited = root.audited,
                                                  .in_place = !root.record.in_results,
                                                  .ended_age = root.record.ended_age,

@@ -66,7 +66,7 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   }
   // An older program did not record whether there are audit rows, so they have to be looked for.
   return std::optional(Completed{.result = result_of(stored),
-                                 .nonce = stored.nonce(),
+                                 .nonce_use = std::move(stored.nonce_use),
                                  .audited = stored.audited || in_place_,
                                  .in_place = in_place_,
                                  .ended_age = stored.record.ended_age,

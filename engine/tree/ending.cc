@@ -70,6 +70,8 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   PV2_ASSERT(member.domain.rare->work == nullptr,
              "there is no work on the domain of a member that leaves");
   PV2_ASSERT(member.waiters.empty(), "a member that leaves has no waiters");
+  PV2_ASSERT(!member.is_root() || !member.nonce_use.is_made(),
+             "the use of a nonce went with the result of its root");
   Looks::one();
   if (member.type != nullptr) {  // else an operator bypassed it, and this program lacks its type
     TypeCounts& counts = core.counts_of(*member.type);

@@ -63,7 +63,7 @@ void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& 
   const std::unique_ptr<InsertCommit> owned(this);
   execution->phase.move_to(Phase::kIdle);
   execution->inserting = nullptr;
-  if (execution->nonce()) core.state.submissions.nonces.erase(execution->nonce());
+  core.state.submissions.nonces.remove(execution->nonce(), execution->id);
   for (Submitter& submitter : submitters) refuse(submitter, why.unknown, effects);
 }
 

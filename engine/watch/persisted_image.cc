@@ -112,10 +112,9 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
   fields.add("parent", execution.parent() != nullptr ? words(execution.parent()->id) : "");
   fields.add("root", words(execution.root()->id));
   fields.add("nonce", words(execution.nonce()));
-  const auto nonce = core.state.submissions.nonces.find(execution.nonce());
-  const bool is_known = execution.nonce() && nonce != core.state.submissions.nonces.end();
-  fields.add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
-  fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
+  const auto known = core.state.submissions.nonces.find(execution.nonce());
+  fields.add("procedure of its nonce", known ? words(known->id) : "");
+  fields.add("fingerprint", known ? words(known->fingerprint) : "");
   fields.add("time of submission", words(execution.submitted));
   fields.add("owner", std::string(execution.owner()));
   fields.add("lock set", words(execution.locks().to_set()));
@@ -214,7 +213,7 @@ PersistedProcedure image_of(const Completed& completed) {
   const ProcedureResult& result = completed.result;
   PersistedProcedure image;
   image.id = image.root = result.id;
-  image.fields = {{"nonce", words(completed.nonce), false, false},
+  image.fields = {{"nonce", words(completed.nonce()), false, false},
                   {"age at its end", std::to_string(completed.ended_age.count()), false, false},
                   {"bytes", std::to_string(completed.bytes), false, false},
                   {"state", std::string(to_string(result.state)), false, false},

@@ -35,14 +35,14 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
 
 // Every nonce belongs to a procedure that is live or has a result in memory.
 void audit_owners(const EngineState& state, AuditFindings& findings) {
-  for (const auto& [nonce, entry] : state.submissions.nonces) {
-    const Completed* const completed = state.submissions.completed.find(entry.id);
-    const Execution* const live = state.live.find(entry.id);
-    const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
-                        (live != nullptr && live->nonce() == nonce);
+  for (const auto& [use, id] : state.submissions.nonces) {
+    const Completed* const completed = state.submissions.completed.find(id);
+    const Execution* const live = state.live.find(id);
+    const bool is_its = (completed != nullptr && &*completed->nonce_use == use) ||
+                        (live != nullptr && &*live->nonce_use == use);
     if (is_its) continue;
-    findings.add("nonce " + std::to_string(nonce.group) + "/" + std::to_string(nonce.value) +
-                 " is said to be that of " + name_of(entry.id) +
+    findings.add("nonce " + std::to_string(use->nonce.group) + "/" +
+                 std::to_string(use->nonce.value) + " is said to be that of " + name_of(id) +
                  ", which is not live, has no result in memory, or does not say so");
   }
 }
@@ -50,8 +50,8 @@ void audit_owners(const EngineState& state, AuditFindings& findings) {
 void audit_owned(const EngineState& state, const Nonce& nonce, ProcedureId id,
                  AuditFindings& findings) {
   if (!nonce) return;
-  const auto at = state.submissions.nonces.find(nonce);
-  if (at == state.submissions.nonces.end() || at->second.id != id) {
+  const auto known = state.submissions.nonces.find(nonce);
+  if (!known || known->id != id) {
     findings.add(name_of(id) + ": its nonce is not known as its own");
   }
 }
@@ -102,15 +102,15 @@ void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
   audit_owners(state, findings);
   for (const Completed& completed : state.submissions.completed) {
-    audit_owned(state, completed.nonce, completed.result.id, findings);
+    audit_owned(state, completed.nonce(), completed.result.id, findings);
   }
   std::string scratch;
   for (const Execution& member : state.live) {
     if (may_have_lost_nonce(member)) continue;
     audit_owned(state, member.nonce(), member.id, findings);
-    const auto at = state.submissions.nonces.find(member.nonce());
-    if (!member.nonce() || is_stand_in(member) || at == state.submissions.nonces.end()) continue;
-    if (!fingerprints_of(member, scratch).match(at->second.fingerprint)) {
+    const auto known = state.submissions.nonces.find(member.nonce());
+    if (!known || is_stand_in(member)) continue;
+    if (!fingerprints_of(member, scratch).match(known->fingerprint)) {
       findings.add_of(member, "it is not what its nonce was given to");
     }
   }

@@ -230,29 +230,24 @@ TEST_CASE("the audit names each spoiled fact of nonces, results and numbers") {
   const ProcedureId ended = machine.submit(Part(), 2);
   REQUIRE(machine.steps.result(ended).ok());
   constexpr std::uint64_t kWatermark = ProcedureIds::kBlock + 1;  // that of a new store
+  const NonceUse stray{.nonce = {1, 3}, .fingerprint = {}};
   check_all(
       machine,
       {{"its nonce is not known as its own",
-        [](EngineState& state) {
-          state.submissions.nonces.find({1, 1})->second.id.value += 1;
+        [=](EngineState& state) {
+          state.submissions.nonces.remove({1, 1}, live);
+          state.submissions.nonces.add({live.value + 1}, *state.live.find(live)->nonce_use);
         },
-        [](EngineState& state) {
-          state.submissions.nonces.find({1, 1})->second.id.value -= 1;
+        [=](EngineState& state) {
+          state.submissions.nonces.remove({1, 1}, {live.value + 1});
+          state.submissions.nonces.add(live, *state.live.find(live)->nonce_use);
         }},
        {"it is not what its nonce was given to",
-        [](EngineState& state) {
-          state.submissions.nonces.find({1, 1})->second.fingerprint.low ^= 1;
-        },
-        [](EngineState& state) {
-          state.submissions.nonces.find({1, 1})->second.fingerprint.low ^= 1;
-        }},
+        [=](EngineState& state) { state.live.find(live)->nonce_use.edit().fingerprint.low ^= 1; },
+        [=](EngineState& state) { state.live.find(live)->nonce_use.edit().fingerprint.low ^= 1; }},
        {"nonce 1/3 is said to be that of procedure " + std::to_string(live.value),
-        [=](EngineState& state) {
-          state.submissions.nonces.emplace(Nonce{1, 3}, KnownNonce{live, {}});
-        },
-        [](EngineState& state) {
-          state.submissions.nonces.erase({1, 3});
-        }},
+        [&](EngineState& state) { state.submissions.nonces.add(live, stray); },
+        [&](EngineState& state) { state.submissions.nonces.remove(stray.nonce, live); }},
        one_more<std::size_t>("are known to the store alone, and it is not asked",
                              [](EngineState& state) -> std::size_t& {
                                return state.submissions.nonces_on_disk_only;
