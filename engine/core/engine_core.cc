@@ -221,7 +221,7 @@ void EngineCore::count_for_its_type(Execution& execution) {
 }
 
 void EngineCore::stop_work(Execution& execution) {
-  if (execution.work) execution.work->stop(state.leftovers.work);
+  if (execution.work() != nullptr) execution.work()->stop(state.leftovers.work);
 }
 
 void EngineCore::abandon_waits(Execution& execution) {

@@ -125,6 +125,13 @@ struct Turn {
   std::unique_ptr<StoppedStep> stopped;  ///< Set: its newest turn undoes an unrecorded step.
 };
 
+/// What few procedures have in this run. Guarded by the state mutex. Made, and while the procedure
+/// is in flight changed, only by the thread that has it in flight, if there is one.
+struct RareOfRun {
+  Turn turn;
+  std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended.
+};
+
 /// What the store has of a procedure.
 enum class Stored : std::uint8_t {
   kWhole,       ///< All of it, once its first record is durable.
@@ -164,14 +171,13 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
 
   // --- This run only.
   Wait wait;
-  OnDemand<Turn> turn;  ///< Made when an undo is planned.
+  OnDemand<RareOfRun> rare_of_run;
   /// nullptr, as while it waits: made from arguments and image before it runs.
   std::unique_ptr<Procedure> object;
   SlotList slots;
-  std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended; most have none.
-  InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
-  Waiters waiters;                        ///< Of a root: waiters for its result.
-  Domain domain;                          ///< Used only in a head.
+  InsertCommit* inserting = nullptr;  ///< Its first record, while that is on the way.
+  Waiters waiters;                    ///< Of a root: waiters for its result.
+  Domain domain;                      ///< Used only in a head.
 
   /// Itself for a root.
   [[nodiscard]] Execution* root() const noexcept {
@@ -230,10 +236,23 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     return is_root() ? nullptr : parent_execution()->head();
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept;
+  [[nodiscard]] const Turn& turn() const noexcept { return rare_of_run->turn; }
   /// The step whose undo turn has begun; 0: none.
-  [[nodiscard]] std::uint32_t turn_step() const noexcept { return turn.is_made() ? turn->step : 0; }
+  [[nodiscard]] std::uint32_t turn_step() const noexcept {
+    return rare_of_run.is_made() ? rare_of_run->turn.step : 0;
+  }
+  [[nodiscard]] Turn& edit_turn() { return rare_of_run.edit().turn; }
   void leave_turn() noexcept {
-    if (turn.is_made()) turn.edit().step = 0;
+    if (rare_of_run.is_made()) rare_of_run.edit().turn.step = 0;
+  }
+  /// nullptr: all work that it has offloaded has ended.
+  [[nodiscard]] OutstandingWork* work() const noexcept {
+    return rare_of_run.is_made() ? rare_of_run->work.get() : nullptr;
+  }
+  [[nodiscard]] OutstandingWork& edit_work() {
+    std::unique_ptr<OutstandingWork>& work = rare_of_run.edit().work;
+    if (!work) work = std::make_unique<OutstandingWork>();
+    return *work;
   }
 };
 

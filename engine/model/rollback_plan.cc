@@ -223,7 +223,7 @@ void RollbackPlan::end(Execution& member) {
   take_out(newest->second);
   item.turn.execution = nullptr;
   --left_;
-  PV2_ASSERT(member.turn->left <= left_, "the turns of a member are among those that are left");
+  PV2_ASSERT(member.turn().left <= left_, "the turns of a member are among those that are left");
   newest->second = item.next_of_member;
   if (newest->second == kNone) {
     newest_.erase(newest);

@@ -90,7 +90,7 @@ void describe_bypass(Execution& member, ProcedureId head, Lines& lines) {
     lines.push_back(fmt::format(
         "work that {} offloaded at step {} still runs; the tree ends, and gives its locks up, when "
         "it has ended",
-        name_of(member), name_of_step(member, member.work->pieces.front()->step)));
+        name_of(member), name_of_step(member, member.work()->pieces.front()->step)));
   }
   describe_locks(member, lines);
   const bool has_ended = member.record.state == ProcedureState::kSuccess ||

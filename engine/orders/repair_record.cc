@@ -83,7 +83,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   PV2_ASSERT(order.step != 0, "an undo that is skipped belongs to a step");
   auto commit = unchanged(core, member);
   note_history(*commit, Outcome::Kind::kSkipped, order.step);
-  Turn& turn = member.turn.edit();
+  Turn& turn = member.edit_turn();
   turn.step = order.step;
   turn.leads = &member == order.head;
   turn.ends_domain = turn.leads && domain.rare->rollback->left() == 1;
@@ -158,7 +158,7 @@ void cut_off_members(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_
       core.abandon_waits(*member);
     }
   }
-  for_each_at_work(head, [](Execution& member) { member.work->ends = true; });
+  for_each_at_work(head, [](Execution& member) { member.work()->ends = true; });
 }
 
 // The result of a bypassed domain.

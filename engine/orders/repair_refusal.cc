@@ -37,7 +37,7 @@ Status why_work_forbids(const Execution& member) {
   return Status(
       StatusCode::kUnavailable,
       fmt::format("work that {} offloaded at step {} still runs; try again when it has ended",
-                  name_of(member), name_of_step(member, member.work->pieces.front()->step)));
+                  name_of(member), name_of_step(member, member.work()->pieces.front()->step)));
 }
 
 }  // namespace pv2

@@ -44,10 +44,10 @@ void date_held_back(const EngineCore& core, StepCommit& commit) {
 }  // namespace
 
 bool Offloads::may_start(Execution& execution, const PlaceOfWork& place) {
-  if (execution.work == nullptr) return true;
+  if (execution.work() == nullptr) return true;
   StateLock lock(core_);
-  if (!execution.work->has(place)) return true;
-  execution.work->put_off_epoch = execution.wait.epoch;
+  if (!execution.work()->has(place)) return true;
+  execution.work()->put_off_epoch = execution.wait.epoch;
   return false;
 }
 
@@ -80,8 +80,7 @@ std::shared_ptr<PieceOfWork> Offloads::make_piece(
 Status Offloads::add(Execution& execution, const std::shared_ptr<PieceOfWork>& piece) {
   StateLock lock(core_);
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that offloads work is in flight");
-  if (!execution.work) execution.work = std::make_unique<OutstandingWork>();
-  OutstandingWork& outstanding = *execution.work;
+  OutstandingWork& outstanding = execution.edit_work();
   PV2_ASSERT(!outstanding.held_back, "a procedure whose record is held back runs no step");
   if (outstanding.pieces.size() >= OutstandingWork::kPiecesMax) {
     return {StatusCode::kResourceExhausted,
@@ -124,14 +123,14 @@ void Offloads::hold_back(std::unique_ptr<StepCommit>& commit) {
   Execution& execution = *commit->execution;
   if (!leaves(*commit) || !has_work(execution)) return;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure whose run has ended is in flight");
-  PV2_ASSERT(!execution.work->held_back, "a procedure has at most one record on the way");
-  execution.work->held_back = std::move(commit);
+  PV2_ASSERT(!execution.work()->held_back, "a procedure has at most one record on the way");
+  execution.work()->held_back = std::move(commit);
 }
 
 void Offloads::stop(Execution& execution, const PlaceOfWork& visit) {
   StateLock lock(core_);
-  PV2_ASSERT(execution.work != nullptr, "a procedure whose work is stopped has offloaded some");
-  execution.work->stop(core_.state.leftovers.work, &visit);
+  PV2_ASSERT(execution.work() != nullptr, "a procedure whose work is stopped has offloaded some");
+  execution.work()->stop(core_.state.leftovers.work, &visit);
 }
 
 void Offloads::tell_later() {
@@ -178,7 +177,7 @@ void Offloads::ended(PieceOfWork& piece) {
     Execution* const execution = core_.find(piece.id);
     PV2_ASSERT(execution != nullptr, "a procedure with outstanding work is live");
     PV2_ASSERT(has_work(*execution), "a piece of work that ends is outstanding");
-    OutstandingWork& outstanding = *execution->work;
+    OutstandingWork& outstanding = *execution->work();
     PV2_ASSERT(piece.place->get() == &piece, "a piece of work knows its place in the list");
     outstanding.pieces.erase(piece.place);
     if (core_.unavailable().ok()) {  // else no step runs any more
@@ -200,7 +199,7 @@ void Offloads::ended(PieceOfWork& piece) {
 // back until then.
 std::unique_ptr<StepCommit> Offloads::last_ended(Execution& execution, Effects& effects) {
   work_ends(execution, effects);
-  std::unique_ptr<StepCommit> released = std::move(execution.work->held_back);
+  std::unique_ptr<StepCommit> released = std::move(execution.work()->held_back);
   if (!released) {
     if (is_done_but_for_work(execution) && failing_domain(execution) == nullptr) {
       children_finished(core_, execution, effects);

@@ -33,7 +33,7 @@ Status defect(fmt::format_string<Parts...> format, Parts&&... parts) {
 
 void StepDecision::decide(Outcome outcome) {
   Transition& next = frame_.commit.next;
-  if (frame_.execution.work) stop_work_of_attempt(outcome.kind);
+  if (frame_.execution.work() != nullptr) stop_work_of_attempt(outcome.kind);
   const bool known = is_known(outcome.kind);
   const Outcome::Kind recorded = known ? outcome.kind : Outcome::Kind::kFail;
   next.history = HistoryEntry{frame_.step, next.attempt, recorded, frame_.now, frame_.undo};
@@ -218,7 +218,7 @@ Status StepDecision::why_no_undo() const {
 }
 
 void StepDecision::undone() {
-  const Turn& turn = *frame_.execution.turn;
+  const Turn& turn = frame_.execution.turn();
   PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");
   PV2_ASSERT(!turn.ends_domain || turn.leads, "the turn that ends a domain is that of its head");
   if (Status encoded = record_.encode_image(); !encoded.ok()) {
@@ -238,9 +238,9 @@ void StepDecision::undone() {
 void StepDecision::end_turns() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  next.holds_locks = execution.turn->leads && !execution.turn->ends_domain;
+  next.holds_locks = execution.turn().leads && !execution.turn().ends_domain;
   next.state = next.holds_locks ? ProcedureState::kFailed : ProcedureState::kRolledBack;
-  if (!execution.turn->ends_domain) return;
+  if (!execution.turn().ends_domain) return;
   next.error = execution.domain.rare->cause;
   next.bypassed = execution.record.sent_back;
   next.reported = !execution.is_root();

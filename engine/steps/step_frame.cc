@@ -32,7 +32,7 @@ std::string StepFrame::name() const {
 const StepInfo* StepFrame::info() const noexcept { return execution.type->find_step(step); }
 
 bool StepFrame::has_work() const {
-  if (execution.work == nullptr) return false;
+  if (execution.work() == nullptr) return false;
   StateLock lock(core);
   return pv2::has_work(execution);
 }

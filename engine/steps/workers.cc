@@ -574,7 +574,7 @@ StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
     quarantine(execution, ran);
     return nullptr;
   }
-  if (execution.work) core_.offloads->hold_back(owned);
+  if (execution.work() != nullptr) core_.offloads->hold_back(owned);
   return owned.release();
 }
 

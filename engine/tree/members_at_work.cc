@@ -74,7 +74,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
 // Counts down the members with work that the order in `head` waits for. After the last one the
 // order is handed on to be published.
 void one_less_to_await(Execution& head, Effects& effects) {
-  OutstandingWork& work = *head.work;
+  OutstandingWork& work = *head.work();
   PV2_ASSERT(work.last_order && work.last_order_awaits > 0,
              "an order counts the members that it waits for");
   if (--work.last_order_awaits == 0) effects.durable.push_back(*work.last_order.release());
@@ -94,16 +94,16 @@ void work_ends(Execution& member, Effects& effects) {
   PV2_ASSERT(member.root()->domain.rare->at_work != nullptr,
              "a member at work is counted by its root");
   member.root()->domain.rare->at_work->erase(member.id);
-  if (Execution* const head = std::exchange(member.work->ended_with, nullptr)) {
+  if (Execution* const head = std::exchange(member.work()->ended_with, nullptr)) {
     one_less_to_await(*head, effects);
   }
 }
 
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects) {
   if (has_work(execution)) return;
-  PV2_ASSERT(!execution.work->held_back, "a record is held back only while work is outstanding");
-  if (execution.phase == Phase::kInFlight || execution.work->ends) return;
-  execution.work.reset();
+  PV2_ASSERT(!execution.work()->held_back, "a record is held back only while work is outstanding");
+  if (execution.phase == Phase::kInFlight || execution.work()->ends) return;
+  execution.rare_of_run.edit().work.reset();
   if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
   if (execution.record.holds_locks) return give_back_locks(core, execution, effects);
   core.settle(execution, Disposition::kParkUnlock);
@@ -116,17 +116,17 @@ bool waits_for_work(StepCommit& last_order) {
              "the head knows that the order is durable");
   std::size_t awaited = 0;
   for_each_at_work(head, [&](Execution& member) {
-    PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
+    PV2_ASSERT(member.work()->ended_with == nullptr || member.work()->ended_with == &head,
                "one order at most ends a member");
-    member.work->ended_with = &head;
+    member.work()->ended_with = &head;
     ++awaited;
   });
   if (awaited == 0) return false;
-  if (!head.work) head.work = std::make_unique<OutstandingWork>();
-  head.work->ends = true;
-  PV2_ASSERT(!head.work->last_order, "one order at most ends a domain");
-  head.work->last_order.reset(&last_order);
-  head.work->last_order_awaits = awaited;
+  OutstandingWork& work = head.edit_work();
+  work.ends = true;
+  PV2_ASSERT(!work.last_order, "one order at most ends a domain");
+  work.last_order.reset(&last_order);
+  work.last_order_awaits = awaited;
   return true;
 }
 

@@ -19,7 +19,7 @@ namespace pv2 {
 
 /// Whether the procedure has work that has not ended.
 [[nodiscard]] inline bool has_work(const Execution& execution) noexcept {
-  return execution.work != nullptr && !execution.work->pieces.empty();
+  return execution.work() != nullptr && !execution.work()->pieces.empty();
 }
 
 /// Calls `visit` with each member of the domain of `head`, and of the domains within it, that has

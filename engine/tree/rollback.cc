@@ -43,9 +43,9 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   PV2_ASSERT(
       member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
       "a turn begins when its member does nothing, or an order about it is on the way");
-  PV2_ASSERT(member.turn->left != 0, "a turn that begins is counted by its member");
+  PV2_ASSERT(member.turn().left != 0, "a turn that begins is counted by its member");
   PV2_ASSERT(failing_domain(member) == &head, "a turn belongs to the widest domain that failed");
-  Turn& of_member = member.turn.edit();
+  Turn& of_member = member.edit_turn();
   of_member.step = turn.entry.step;
   of_member.leads = &member == &head;
   of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
@@ -141,7 +141,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(execution), "an undo that is over has no work outstanding");
   core.end_reported_wait(execution);  // it still waits if an operator passed over its turn
-  Turn& turn = execution.turn.edit();
+  Turn& turn = execution.edit_turn();
   turn.step = 0;
   turn.stopped.reset();  // the interrupted step was its newest turn, which is over
   PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");

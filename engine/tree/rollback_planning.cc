@@ -60,8 +60,8 @@ bool is_live_head(const Execution& member) { return member.reports() && !member.
 // forward again. If no record of an undo names the step in which the member was interrupted, its
 // record in memory says again what it said before that plan, and it is still interrupted.
 void forget_that_it_was_stopped(Execution& member) {
-  if (!member.turn.is_made()) return;
-  const std::unique_ptr<StoppedStep> record = std::move(member.turn.edit().stopped);
+  if (!member.rare_of_run.is_made()) return;
+  const std::unique_ptr<StoppedStep> record = std::move(member.edit_turn().stopped);
   if (record == nullptr || member.record.state != ProcedureState::kFailed) return;
   const bool undone = member.record.step == 0;
   const bool recorded =
@@ -103,7 +103,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   PV2_ASSERT(member.turn_step() == 0, "no turn begins before the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
-  Turn& turn = member.turn.edit();
+  Turn& turn = member.edit_turn();
   turn.left = 0;
   for (const UndoEntry& entry : member.record.undo) {
     turns.push_back({&member, entry});
@@ -186,7 +186,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
 // its last record: a sibling that has finished may need them for its undo.
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  const bool idle = member.record.state == ProcedureState::kFailed && member.turn->left == 0;
+  const bool idle = member.record.state == ProcedureState::kFailed && member.turn().left == 0;
   if (!idle || member.record.parked || member.locks().empty() || !member.holds_locks()) return;
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }

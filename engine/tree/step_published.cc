@@ -235,7 +235,7 @@ void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effec
       break;
     case Follows::kGoesOn:
       go_on(core, execution, commit, effects);
-      if (execution.work) {
+      if (execution.work() != nullptr) {
         const Kept locks = commit.next.holds_locks ? Kept::kMaybe : Kept::kNo;
         work_looked_after(core, execution, locks, effects);
       }

@@ -68,7 +68,7 @@ bool is_plain(const StepCommit& commit) {
 bool is_alone(const Execution& execution) {
   const Domain& tree = execution.domain;
   return execution.is_root() && execution.first_child() == nullptr && execution.turn_step() == 0 &&
-         execution.inbox == nullptr && execution.work == nullptr &&
+         execution.inbox == nullptr && execution.work() == nullptr &&
          execution.record.interrupted() == nullptr && !execution.record.parked &&
          !execution.wait.is_reported && !execution.granted_by_poll() &&
          execution.no_return_mark == NoReturn::kNone && tree.state == DomainState::kForward &&

@@ -60,7 +60,7 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
   }
   for (const Execution* const head : ordered) {
     findings.compare(*head, "the number of members whose work the order that ends it waits for",
-                     head->work->last_order_awaits, of(*head).awaited);
+                     head->work()->last_order_awaits, of(*head).awaited);
   }
   if (planned.empty()) return;
   for (const Execution& member : state.live) {
@@ -69,7 +69,7 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
     if (member.head()->domain.is_over() || member.record.reported) continue;
     if (std::find(planned.begin(), planned.end(), failing) == planned.end()) continue;
     const auto counted = turns.find(&member);
-    findings.compare(member, "the number of its steps that are left to undo", member.turn->left,
+    findings.compare(member, "the number of its steps that are left to undo", member.turn().left,
                      counted != turns.end() ? counted->second : 0);
   }
 }

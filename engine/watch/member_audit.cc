@@ -244,7 +244,7 @@ void MemberAudit::look_at_forward(const Execution& member) {
 }
 
 void MemberAudit::look_at_work(const Execution& member) {
-  const OutstandingWork* const work = member.work.get();
+  const OutstandingWork* const work = member.work();
   if (work == nullptr) return;
   for (const auto& piece : work->pieces) {
     if (piece->id != member.id) {

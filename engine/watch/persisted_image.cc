@@ -194,7 +194,7 @@ bool is_decided_at_restart(Execution& member) {
 }
 
 bool has_nothing_left(Execution& member) {
-  return has_failed(member.record) && !member.is_head() && member.turn->left == 0 &&
+  return has_failed(member.record) && !member.is_head() && member.turn().left == 0 &&
          failing_domain(member) != nullptr;
 }
 

@@ -58,7 +58,9 @@ bool wants_signals(const Execution& execution) {
 }
 
 // Whether an operator's order ends the member as soon as its work has ended.
-bool is_ended_by_order(const Execution& member) { return member.work && member.work->last_order; }
+bool is_ended_by_order(const Execution& member) {
+  return member.work() && member.work()->last_order;
+}
 
 Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   Status stopped = core.unavailable();
@@ -148,7 +150,7 @@ void WaitReasons::blockers(const QueuePlace& place) {
 }
 
 void WaitReasons::in_flight(const Execution& execution) {
-  if (execution.work && execution.work->held_back) return;  // offloaded() adds the reason
+  if (execution.work() && execution.work()->held_back) return;  // offloaded() adds the reason
   for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
     const auto running = core_.running.look(worker);
     if (!running) continue;  // a worker between two steps delays no procedure
@@ -259,7 +261,7 @@ void WaitReasons::in_flight_around(Execution& head) {
 
 // Also counts work that the procedure does not await, or no longer awaits.
 void WaitReasons::offloaded(const Execution& execution) {
-  const auto& pieces = execution.work->pieces;
+  const auto& pieces = execution.work()->pieces;
   WaitReason& reason = find_or_add(Kind::kOffload);
   reason.count = pieces.size();
   reason.age = std::max(Duration::zero(), steady_ - pieces.front()->since);

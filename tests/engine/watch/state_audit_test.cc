@@ -197,7 +197,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
              root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
            }),
        set("a step of it is undone",
-           [=](EngineState& state, bool to) { child(state).turn.edit().step = to ? 1 : 0; })});
+           [=](EngineState& state, bool to) { child(state).edit_turn().step = to ? 1 : 0; })});
 }
 
 TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
@@ -211,10 +211,10 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
   check_all(machine,
             {one_more<std::uint32_t>("the number of its steps that are left to undo",
                                      [=](EngineState& state) -> std::uint32_t& {
-                                       return youngest(state).turn.edit().left;
+                                       return youngest(state).edit_turn().left;
                                      }),
              set("undoes no step",
-                 [=](EngineState& state, bool to) { parent(state).turn.edit().step = to ? 0 : 2; }),
+                 [=](EngineState& state, bool to) { parent(state).edit_turn().step = to ? 0 : 2; }),
              set("it goes forward",
                  [=](EngineState& state, bool to) {
                    youngest(state).phase.corrupt(to ? Phase::kWaiting : Phase::kIdle);
