@@ -192,19 +192,10 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
   void belong_to(Execution* above) {
     PV2_ASSERT(above != this, "no procedure is its own parent");
     set_parent(above);
-    if (above == nullptr && !place.is_made()) return;
-    TreePlace& mine = place.edit();
-    mine.root = above != nullptr ? above->root() : this;
-    mine.head = above == nullptr || reports() ? this : above->head();
-    mine.beside = undo_order == UndoOrder::kConcurrent ? this
-                  : above != nullptr                   ? above->beside()
-                                                       : nullptr;
+    if (above != nullptr || place.is_made()) take_place();
   }
   [[nodiscard]] TreePlace& edit_place() {
-    if (!place.is_made()) {
-      static_cast<void>(place.edit());
-      belong_to(parent_execution());
-    }
+    if (!place.is_made()) take_place();
     return place.edit();
   }
   /// The head of its failure domain: itself if it is a root or reports its failure, else the
@@ -253,6 +244,17 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     std::unique_ptr<OutstandingWork>& work = rare_of_run.edit().work;
     if (!work) work = std::make_unique<OutstandingWork>();
     return *work;
+  }
+
+ private:
+  void take_place() {
+    Execution* const above = parent_execution();
+    TreePlace& mine = place.edit();
+    mine.root = above != nullptr ? above->root() : this;
+    mine.head = above == nullptr || reports() ? this : above->head();
+    mine.beside = undo_order == UndoOrder::kConcurrent ? this
+                  : above != nullptr                   ? above->beside()
+                                                       : nullptr;
   }
 };
 
