@@ -87,9 +87,9 @@ struct Children {
 };
 
 /// The place of a member in a tree of more than one: of a child from when it is made, of a root
-/// from when its first child is linked.
+/// from when its first child is published.
 struct TreePlace {
-  // Set by belong_to(), then constant.
+  // Set when the place is made and by belong_to(). Constant from when others know the procedure.
   Execution* root = nullptr;
   Execution* head = nullptr;    ///< Of its domain.
   Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
@@ -184,8 +184,10 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     return place.is_made() ? place->root : const_cast<Execution*>(this);
   }
   [[nodiscard]] bool is_root() const noexcept { return root() == this; }
+  /// nullptr for a root. Any thread that may read root() may ask: the scheduler makes the family of
+  /// a root when it meets the first child, without the state mutex, and a root's is not read here.
   [[nodiscard]] Execution* parent_execution() const noexcept {
-    return static_cast<Execution*>(parent());
+    return is_root() ? nullptr : static_cast<Execution*>(parent());
   }
   /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity must be
   /// set before.
@@ -193,6 +195,10 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     PV2_ASSERT(above != this, "no procedure is its own parent");
     set_parent(above);
     if (above != nullptr || place.is_made()) take_place();
+  }
+  /// Whether it is a root exactly if it has no parent. Before others know it.
+  [[nodiscard]] bool stands_below_its_parent() const noexcept {
+    return is_root() == (parent() == nullptr);
   }
   [[nodiscard]] TreePlace& edit_place() {
     if (!place.is_made()) take_place();
@@ -204,7 +210,8 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     return place.is_made() ? place->head : const_cast<Execution*>(this);
   }
   [[nodiscard]] bool is_head() const noexcept { return head() == this; }
-  /// Its nearest kConcurrent ancestor, or itself; nullptr: there is none.
+  /// Its nearest kConcurrent ancestor, or itself if it has a place; nullptr: there is none. A root
+  /// is never undone beside others.
   [[nodiscard]] Execution* beside() const noexcept { return place->beside; }
   [[nodiscard]] const Siblings& siblings() const noexcept { return place->siblings; }
   [[nodiscard]] const Children& children() const noexcept { return place->children; }
@@ -247,16 +254,20 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
   }
 
  private:
+  using SchedulerEntry::parent;  // the engine asks parent_execution()
+
   void take_place() {
-    Execution* const above = parent_execution();
+    auto* const above = static_cast<Execution*>(parent());
     TreePlace& mine = place.edit();
     mine.root = above != nullptr ? above->root() : this;
     mine.head = above == nullptr || reports() ? this : above->head();
-    mine.beside = undo_order == UndoOrder::kConcurrent ? this
-                  : above != nullptr                   ? above->beside()
-                                                       : nullptr;
+    mine.beside = above == nullptr                       ? nullptr
+                  : undo_order == UndoOrder::kConcurrent ? this
+                                                         : above->beside();
   }
 };
+
+static_assert(sizeof(Execution) == 296, "there may be millions: docs/performance.md");
 
 /// Whether it stands for a root whose record is missing or cannot be read.
 [[nodiscard]] inline bool is_stand_in(const Execution& execution) noexcept {

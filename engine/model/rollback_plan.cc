@@ -26,7 +26,7 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 }
 
 bool are_siblings(const Execution& a, const Execution& b) {
-  return a.parent() == b.parent() && a.place->spawned_at == b.place->spawned_at;
+  return a.parent_execution() == b.parent_execution() && a.place->spawned_at == b.place->spawned_at;
 }
 
 }  // namespace

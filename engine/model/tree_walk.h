@@ -71,7 +71,7 @@ class TreeCursor {
       at_ = at_->siblings().next;
       from_below_ = false;
     } else {
-      PV2_ASSERT(at_->parent() != nullptr, "a walk comes back to where it began");
+      PV2_ASSERT(!at_->is_root(), "a walk comes back to where it began");
       at_ = at_->parent_execution();
       from_below_ = true;
     }
@@ -132,7 +132,8 @@ Execution* find_within(const std::unique_ptr<MembersById>& members, const Execut
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
   Execution* const older = child.siblings().prev;
-  PV2_ASSERT(older == nullptr || older->parent() == child.parent(), "siblings have one parent");
+  PV2_ASSERT(older == nullptr || older->parent_execution() == child.parent_execution(),
+             "siblings have one parent");
   return older != nullptr && older->place->spawned_at == child.place->spawned_at ? older : nullptr;
 }
 

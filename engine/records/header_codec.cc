@@ -243,8 +243,9 @@ void encode_header(const Execution& execution, std::string& out) {
   RowWriter row(out, header_bytes_max(execution));
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
-  if (execution.parent() != nullptr)
-    row.varint(header_field::kParent, execution.parent()->id.value);
+  if (const Execution* const parent = execution.parent_execution()) {
+    row.varint(header_field::kParent, parent->id.value);
+  }
   row.varint(header_field::kRoot, execution.root()->id.value);
   if (execution.nonce()) encode_nonce(row, execution);
   row.sint(header_field::kSubmitted, micros(execution.submitted));

@@ -69,7 +69,7 @@ Status SpawnedChildren::make_children() {
     }
     frame_.core.count_for_its_type(*child);
     child->object = std::move(spawned.object);
-    PV2_ASSERT(child->root() == parent.root() && child->parent() == &parent,
+    PV2_ASSERT(child->root() == parent.root() && child->parent_execution() == &parent,
                "a child is in the tree of its parent");
     frame_.commit.children.push_back(child.release());
   }

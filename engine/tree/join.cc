@@ -32,6 +32,7 @@ void count_in_join(Execution& child) {
 }  // namespace
 
 void adopt(Execution& member) {
+  PV2_ASSERT(member.stands_below_its_parent(), "a member has its place in the tree of its parent");
   PV2_ASSERT(member.first_child() == nullptr, "a new member has no children");
   if (!member.is_root()) {
     count_in_join(member);

@@ -98,18 +98,15 @@ void forget_inner_plans(Execution& head, Effects& effects) {
 
 namespace {
 
-// Adds the turns of `member` to `turns`. In memory its state is kFailed from now on.
-void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
-  PV2_ASSERT(member.turn_step() == 0, "no turn begins before the plan is made");
-  if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
-    return;
+// Adds the turns of `member` to `turns`.
+void plan_turns(Execution& member, bool was_interrupted, std::vector<UndoTurn>& turns) {
   Turn& turn = member.edit_turn();
   turn.left = 0;
   for (const UndoEntry& entry : member.record.undo) {
     turns.push_back({&member, entry});
     ++turn.left;
   }
-  if (was_left_in_the_middle(member)) {
+  if (was_interrupted) {
     turns.push_back({&member, {member.record.step, kUnfinishedStep}});
     ++turn.left;
     turn.stopped =
@@ -123,6 +120,16 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
     PV2_ASSERT(turn.stopped == nullptr, "an undo that has begun is recorded with its step");
     turns.back().entry.sequence = kBegunTurn;
   }
+}
+
+// Like plan_turns(). In memory the state of `member` is kFailed from now on.
+void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
+  PV2_ASSERT(member.turn_step() == 0, "no turn begins before the plan is made");
+  if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
+    return;
+  const bool was_interrupted = was_left_in_the_middle(member);
+  const bool has_turns = was_interrupted || !member.record.undo.empty();
+  if (has_turns || member.turn().left != 0) plan_turns(member, was_interrupted, turns);
   if (member.record.state == ProcedureState::kFailed) return;
   // An error of earlier attempts in its record is not why the tree failed.
   member.record.move_to(ProcedureState::kFailed);

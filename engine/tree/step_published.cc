@@ -68,7 +68,7 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
     PV2_REQUIRES(core.state_mutex) {
   for (Execution* child : commit.children) {
     Looks::one();
-    PV2_ASSERT(child->parent() == &parent && child->phase == Phase::kInserting,
+    PV2_ASSERT(child->parent_execution() == &parent && child->phase == Phase::kInserting,
                "a record makes children of its own procedure durable");
     child->record.move_to(ProcedureState::kRunnable);
     child->record.updated = child->submitted;

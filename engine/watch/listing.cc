@@ -56,7 +56,8 @@ void show_join(const Execution& execution, ProcedureInfo& info) {
 ProcedureInfo info_of(Execution& execution) {
   ProcedureInfo info;
   info.id = execution.id;
-  info.parent = execution.parent() != nullptr ? execution.parent()->id : ProcedureId();
+  const Execution* const parent = execution.parent_execution();
+  info.parent = parent != nullptr ? parent->id : ProcedureId();
   info.root = execution.root()->id;
   info.type = execution.name_of_type();
   info.owner = execution.owner();

@@ -86,9 +86,9 @@ void MemberAudit::look_at_place_in_tree(const Execution& member) {
   const Execution* const parent = member.parent_execution();
   const Execution* const root = parent == nullptr ? &member : parent->root();
   const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head();
-  const Execution* const beside = member.undo_order == UndoOrder::kConcurrent ? &member
-                                  : parent != nullptr                         ? parent->beside()
-                                                                              : nullptr;
+  const Execution* const beside = parent == nullptr                             ? nullptr
+                                  : member.undo_order == UndoOrder::kConcurrent ? &member
+                                                                                : parent->beside();
   if (parent != nullptr) ++counts_.children_live;
   if (parent != nullptr && !audited_.is_live(parent, parent->id)) {
     findings_.add_of(member, "its parent is not live");

@@ -109,7 +109,8 @@ class FieldList {
 void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
     PV2_REQUIRES(core.state_mutex) {
   fields.add("type", std::string(execution.name_of_type()));
-  fields.add("parent", execution.parent() != nullptr ? words(execution.parent()->id) : "");
+  const Execution* const parent = execution.parent_execution();
+  fields.add("parent", parent != nullptr ? words(parent->id) : "");
   fields.add("root", words(execution.root()->id));
   fields.add("nonce", words(execution.nonce()));
   const auto known = core.state.submissions.nonces.find(execution.nonce());
@@ -183,7 +184,7 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
 // Whether a restart would plan the undo of `member`, perhaps differently than this engine has.
 bool is_decided_at_restart(Execution& member) {
   // A member whose parent is over: its fields have no meaning any more.
-  if (member.parent() != nullptr && is_over(*member.parent_execution())) return true;
+  if (!member.is_root() && is_over(*member.parent_execution())) return true;
   for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
     const Domain& domain = head->domain;
     if (!domain.is_stopped() || head->is_quarantined()) continue;

@@ -43,9 +43,9 @@ void fuzz_header(std::string_view row) {
   Execution root;
   parent.id = facts.parent;
   root.id = facts.root;
-  execution.parent = facts.parent ? &parent : nullptr;
-  execution.root = &root;
-  execution.type_name = facts.type_name;
+  execution.set_parent(facts.parent ? &parent : nullptr);
+  execution.edit_place().root = &root;
+  execution.names.edit().type = facts.type_name;
   std::string once;
   encode_header(execution, once);
 
@@ -54,14 +54,13 @@ void fuzz_header(std::string_view row) {
   const Status same = decode_header(once, again, same_facts);
   PV2_ASSERT(same.ok() && same_facts.user == PartStatus::kIntact,
              "what the encoder writes can be read");
-  again.parent = execution.parent;
-  again.root = &root;
-  again.type_name = same_facts.type_name;
+  again.set_parent(facts.parent ? &parent : nullptr);
+  again.edit_place().root = &root;
+  again.names.edit().type = same_facts.type_name;
   PV2_ASSERT(same_facts.parent == parent.id && same_facts.root == root.id, "relatives are kept");
   std::string twice;
   encode_header(again, twice);
   PV2_ASSERT(once == twice, "a header and its copy through bytes have the same encoding");
-  execution.parent = again.parent = nullptr;
 }
 
 // The transition that changes nothing.
@@ -70,11 +69,11 @@ Transition unchanged(const Execution& execution) {
   Transition next;
   next.begin(record, record.updated);
   static_cast<Progress&>(next) = record;
-  next.result = std::string(std::string_view(record.result));
-  if (record.failure) next.undo_error = record.failure->undo;
+  next.result = std::string(record.result());
+  if (record.failure() != nullptr) next.undo_error = record.failure()->undo;
   if (is_finished(record.state)) next.ended_age = std::max(record.ended_age, Duration::zero());
-  if (record.failure && record.state != ProcedureState::kFailed) {
-    next.error = record.parked ? record.failure->parked : record.failure->error;
+  if (record.failure() != nullptr && record.state != ProcedureState::kFailed) {
+    next.error = record.parked ? record.failure()->parked : record.failure()->error;
   }
   return next;
 }
@@ -87,13 +86,11 @@ void fuzz_state(std::string_view row) {
   must_have_reason(status);
   if (!status.ok()) return;
 
-  execution.root = &execution;
   std::string once;
   encode_state(execution, unchanged(execution), execution.record.step, once);
   Execution again;
   const Status same = decode_state(once, sequence, again, user);
   PV2_ASSERT(same.ok() && user == PartStatus::kIntact, "what the encoder writes can be read");
-  again.root = &again;
   std::string twice;
   encode_state(again, unchanged(again), again.record.step, twice);
   PV2_ASSERT(once == twice, "a state and its copy through bytes have the same encoding");

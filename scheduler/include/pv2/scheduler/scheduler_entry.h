@@ -55,7 +55,9 @@ class SchedulerEntry {
   Disposition disposition = Disposition::kBack;
 
   /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
-  /// entry. nullptr: it has none.
+  /// entry. nullptr: it has none. Of an entry that has one, any thread may ask that knows it. Of
+  /// one that has none, only a scheduler, under its mutex: it changes what is read here when it
+  /// meets a child of that entry.
   [[nodiscard]] SchedulerEntry* parent() const noexcept {
     return family_ ? family_->parent : nullptr;
   }
