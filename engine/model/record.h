@@ -169,14 +169,16 @@ struct Record : Progress {
   [[nodiscard]] std::unique_ptr<Failure> take_failure() {
     return seldom_.is_made() ? std::move(seldom_.edit().failure) : nullptr;
   }
-  [[nodiscard]] std::string_view result() const noexcept { return seldom_->result; }
+  [[nodiscard]] std::string_view result() const noexcept {
+    return seldom_.is_made() ? seldom_->result.view() : std::string_view();
+  }
   void set_result(std::string_view result) {
     if (!result.empty() || seldom_.is_made()) seldom_.edit().result = result;
   }
   /// In the head of a domain that is being undone: which members were in the middle of a step.
   /// nullptr: a restart would guess right.
   [[nodiscard]] const InterruptedMembers* interrupted() const noexcept {
-    return seldom_->interrupted.get();
+    return seldom_.is_made() ? seldom_->interrupted.get() : nullptr;
   }
   void set_interrupted(std::unique_ptr<InterruptedMembers> interrupted) {
     seldom_.edit().interrupted = std::move(interrupted);
