@@ -39,6 +39,14 @@ class Live {
   bool throws_;
 };
 
+/// A host's type whose address only std::addressof() tells.
+class Unaddressed : public Live {
+ public:
+  using Live::Live;
+  Unaddressed* operator&() = delete;
+  const Unaddressed* operator&() const = delete;
+};
+
 template <class T>
 Ref<AwaitSlotOf<T>> slot_for(const Ref<CountingTarget>& target) {
   return make_ref<AwaitSlotOf<T>>(target, ProcedureId{1}, 0);
@@ -94,6 +102,16 @@ TEST_CASE("a value is there once, and goes with the last who shares the slot") {
   completion.reset();
   CHECK(live == 0);
   CHECK_FALSE(target->is_shared());
+}
+
+TEST_CASE("a value may be of a type that has an operator & of its own") {
+  int live = 0;
+  auto slot = slot_for<Unaddressed>(make_ref<CountingTarget>());
+  slot->complete(Unaddressed(live));
+  CHECK(slot->ready());
+  CHECK(live == 1);
+  slot = nullptr;
+  CHECK(live == 0);
 }
 
 TEST_CASE("an awaited value takes little more memory than the value") {

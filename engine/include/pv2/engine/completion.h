@@ -84,7 +84,7 @@ class AwaitSlotOf final : public AwaitSlot {
   AwaitSlotOf(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
       : AwaitSlot(std::move(target), id, epoch) {}
   ~AwaitSlotOf() override {
-    if (ready()) std::destroy_at(&value_);
+    if (ready()) std::destroy_at(std::addressof(value_));
   }
 
   void complete(T value) {
@@ -101,7 +101,7 @@ class AwaitSlotOf final : public AwaitSlot {
   bool take(T&& value) {
     if (!claim()) return false;
     try {
-      std::construct_at(&value_, std::move(value));
+      std::construct_at(std::addressof(value_), std::move(value));
     } catch (...) {
       give_up();  // the caller may try again, with a value that can be moved
       throw;
