@@ -70,7 +70,11 @@ class Event::State {
     Taken* older = nullptr;
   };
   // At so many places of the list set() looks in one section of the mutex, before it completes the
-  // slots without it. A section takes some microseconds; no step that asks waits for longer.
+  // slots without it. Such a section takes some microseconds, however many wait. A section of add()
+  // is nearly always shorter, but now and then it handles the whole list, and others who use the
+  // event wait meanwhile. With a million waiters, compact() takes 6.8 ms, because it writes into
+  // each of their slots, and push_back() takes 3.5 ms when it moves the list to a larger block; on
+  // a busy machine both took 16 ms and more.
   static constexpr std::size_t kLooks = 64;
   using Some = std::array<EventSlot*, kLooks>;  // each with a reference
   // A list with room for more is freed when the last waiter leaves.
@@ -134,8 +138,9 @@ void Event::State::end_set(Taken& taken) noexcept {
 bool Event::State::add(EventSlot& slot) {
   MutexLock lock(event_mutex_);
   if (set_) return false;
-  // Only when half of it is empty: so the list is at most twice as long as it has to be, and one
-  // subscription moves one slot on average.
+  // Only when at least half of it is empty, so one subscription moves one slot on average. A list
+  // that grows here is less than twice as long as it has to be, at this moment: waiters may leave
+  // later, and their places stay until the list is full again, the event is set, or all have left.
   if (waiters_.size() == waiters_.capacity() && 2 * left_ >= waiters_.size()) compact();
   PV2_ASSERT(waiters_.size() < UINT32_MAX, "the place of a slot is a number of 32 bits");
   waiters_.push_back(&slot);
