@@ -90,6 +90,8 @@ struct Leftovers {
   /// User objects that another thread than a worker dropped. The next worker that takes the mutex
   /// destroys them.
   std::vector<std::unique_ptr<Procedure>> objects;
+  /// Likewise. A slot holds a value of the user; and the destructor of one that waits for an event
+  /// takes Event::State::event_mutex_, which is taken alone. So no slot is destroyed under a mutex.
   std::vector<Ref<AwaitSlot>> slots;
   std::vector<std::shared_ptr<PieceOfWork>> work;  ///< Offloaded work to be told to stop.
 };
