@@ -173,7 +173,8 @@ class Workers {
 
   EngineCore& core_;
   Publisher& publisher_;
-  // Shared with every completion that steps hand out, which may outlive the executor.
+  // Engine::wake_port, which outlives this. The slots for which steps hand out completions share
+  // it, because they may outlive the executor.
   WakeTarget& wake_target_;
   std::vector<std::thread> threads_;
 };
