@@ -55,10 +55,21 @@ struct EventWorld {
   std::vector<Slot> slots;
 };
 
+// With a sanitizer, malloc() is not that of the C library, which then counts nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PV2_BYTES_ARE_NOT_COUNTED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PV2_BYTES_ARE_NOT_COUNTED
+#endif
+#endif
+
+#ifndef PV2_BYTES_ARE_NOT_COUNTED
 std::size_t bytes_in_use() {
   const auto info = mallinfo2();
   return info.uordblks + info.hblkhd;
 }
+#endif
 
 Ids from_to(std::uint64_t first, std::uint64_t last) {
   Ids ids;
@@ -218,6 +229,7 @@ TEST_CASE("slots that nobody wakes keep their event, and leave nothing behind") 
   CHECK_FALSE(world.target->is_shared());
 }
 
+#ifndef PV2_BYTES_ARE_NOT_COUNTED
 TEST_CASE("an event keeps no memory of those who do not wait any more") {
   constexpr std::uint64_t kComeAndGo = 100'000;
   EventWorld world;
@@ -238,6 +250,7 @@ TEST_CASE("an event keeps no memory of those who do not wait any more") {
     CHECK(bytes_in_use() < before + 400'000);
   }
 }
+#endif
 
 TEST_CASE("slots come and go on several threads while others set and reset the event") {
   constexpr int kRounds = 3000;
