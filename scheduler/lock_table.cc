@@ -348,12 +348,13 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
   });
 }
 
-// Where a child may be counted as a holder that takes no place. Nothing has changed yet, because
-// this may throw.
-void LockTable::make_contests(const SchedulerEntry& entry) {
+// For a waiter, at all its keys; for a child that takes its set, at the held ones, where it may be
+// counted as a holder that takes no place. Called before anything is changed, because this may
+// throw.
+void LockTable::make_contests(const SchedulerEntry& entry, At at) {
   for (const std::uintptr_t word : links_of(entry)) {
     LockNode& node = LockLink(word).node();
-    if (node.holder_count() != 0) (void)node.edit_contest();
+    if (at == At::kAllKeys || node.holder_count() != 0) (void)node.edit_contest();
   }
 }
 
@@ -362,7 +363,7 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
   if (!links.empty() && entry.locks_->known_.blocks == nullptr) {
     // An entry that has waited finds them made.
-    if (entry.parent() != nullptr) make_contests(entry);
+    if (entry.parent() != nullptr) make_contests(entry, At::kHeldKeys);
     entry.locks_->known_.blocks = new_blocks(entry, 0);
   }
   for (std::size_t i = 0; i < links.size(); ++i) {

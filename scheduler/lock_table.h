@@ -199,7 +199,8 @@ class LockTable {
     if (owes_) move_concerned_from(record);
     list.erase(list.iterator_to(record));
   }
-  static void make_contests(const SchedulerEntry& entry);
+  enum class At : std::uint8_t { kHeldKeys, kAllKeys };
+  static void make_contests(const SchedulerEntry& entry, At at);
   void hold(SchedulerEntry& entry, SteadyTime now);
   void unlink_hold(SchedulerEntry& entry);
   void hold_as_newcomer(SchedulerEntry& entry, SteadyTime now);

@@ -31,6 +31,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
              "an entry that waits for locks asks for some");
   PV2_ASSERT(!entry.holds_locks_ && !entry.locks_->has_blocks(),
              "an entry that begins to wait neither holds nor waits");
+  make_contests(entry, At::kAllKeys);  // before anything is changed
   // While an entry stands in line it waits for its locks, and not for its children: a cycle through
   // it as their parent is open.
   open_cycles_with(entry);
@@ -41,7 +42,8 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     ++looks_;
-    Contest& contest = link.node().edit_contest();
+    PV2_ASSERT(link.node().contest, "a key has its lines before the first waiter joins one");
+    Contest& contest = *link.node().contest;
     LockRecordList& line = contest.line(kin_of(entry), link.mode());
     PV2_ASSERT(line.empty() || line.back().ticket() < ticket, "a line is in order of arrival");
     LockRecord& record = record_of(entry, i);
