@@ -74,6 +74,7 @@ class Sections {
   [[nodiscard]] const ResourceKey& next_key() const { return cursor_.node->key; }
   /// The entry that the listing comes to next, in the middle of a key.
   [[nodiscard]] std::uint64_t next_party() const { return cursor_.at->entry().id.value; }
+  [[nodiscard]] bool at_end() const { return cursor_.node == nullptr; }
   [[nodiscard]] const LockTable& table() const { return table_; }
   [[nodiscard]] TableCursor& cursor() { return cursor_; }
 
@@ -183,6 +184,70 @@ TEST_CASE(
   REQUIRE(infos.size() == 1);
   CHECK(ids_of(infos[0].holders) == numbers(2, 3001));
   CHECK(infos[0].waiters.empty());
+}
+
+TEST_CASE("holders of a tree that join in the middle of a listing hide none who held before") {
+  Sections sections;
+  TestEntry& root = sections.add(own_key(1, kExclusive));
+  for (int i = 0; i < 3000; ++i) sections.add(own_key(1, kShared), &root);
+  sections.begin();
+  sections.copy();
+  REQUIRE(sections.more());
+  const std::uint64_t next = sections.next_party();
+  REQUIRE(next > 2);
+
+  const TestEntry& writer = sections.add(own_key(1, kExclusive), &root);  // joins before the root
+  const TestEntry& reader = sections.add(own_key(1, kShared), &root);     // joins at the end
+  REQUIRE((writer.holds_locks() && reader.holds_locks()));
+  CHECK(sections.next_party() == next);
+  sections.table().check_invariants();
+
+  const std::vector<LockInfo> infos = sections.finish();
+  REQUIRE(infos.size() == 1);
+  CHECK(ids_of(infos[0].holders) == numbers(1, 3001));
+  CHECK(infos[0].holders[0].mode == kExclusive);
+  CHECK(std::all_of(infos[0].holders.begin() + 1, infos[0].holders.end(),
+                    [](const LockInfo::Party& holder) { return holder.mode == kShared; }));
+}
+
+TEST_CASE("a listing ends where it should although the keys at its end are dropped meanwhile") {
+  constexpr std::uint64_t kKeys = 2000;
+  Sections sections;
+  std::vector<TestEntry*> entries;
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    entries.push_back(&sections.add(own_key(i, kExclusive)));
+  }
+  std::uint64_t left = kKeys;  // how many of the first ones stay
+  const auto drop_last = [&] { sections.leave(*entries[--left]); };
+  sections.begin();
+  SECTION("before it has begun to copy, one by one") {
+    for (int i = 0; i < 3; ++i) drop_last();
+  }
+  SECTION("before it has begun to copy, all of them") {
+    while (left > 0) drop_last();
+    CHECK(sections.at_end());
+  }
+  SECTION("after it has copied some, in the order in which they came") {
+    sections.copy();
+    left -= 3;
+    for (std::uint64_t i = left; i < kKeys; ++i) sections.leave(*entries[i]);
+  }
+  SECTION("after it has copied some, all that it has not copied") {
+    sections.copy();
+    const LockSet next = own_key(512, kExclusive);
+    REQUIRE(sections.next_key() == next.primary());
+    while (left > 512) drop_last();
+    CHECK(sections.at_end());
+  }
+
+  for (std::uint64_t i = 0; i < kKeys; ++i) sections.add(own_key(10'000 + i, kExclusive));
+
+  Ids listed;
+  for (const LockInfo& info : sections.finish()) {
+    for (const LockInfo::Party& holder : info.holders) listed.push_back(holder.id.value);
+  }
+  std::sort(listed.begin(), listed.end());
+  CHECK(listed == numbers(1, left));
 }
 
 TEST_CASE("a listing ends although keys and waiters keep coming") {

@@ -156,6 +156,35 @@ TEST_CASE("one section of a search looks at a bounded number of waiters, whateve
   CHECK(t.finish(search).size() == 1);
 }
 
+TEST_CASE("no section of a search looks at more than its bound, where the steps take several") {
+  // A step looks at a waiter in a line twice, and three times at one whose parent is followed and
+  // who waits for a producer that stands in line.
+  Table t;
+  TestEntry& first = t.add(table("a", kExclusive));
+  TestEntry& second = t.add(table("b", kExclusive));
+  for (int i = 0; i < 10; ++i) {
+    TestEntry& waiter = t.add(table("a", kShared), &second);
+    t.add(table("b", kExclusive));
+    TestEntry& producer = t.add(table("b", kExclusive), &first);
+    t.table().report_wait(t.add(LockSet(), &second), producer, WaitLink::Why::kReported,
+                          SteadyTime());
+    t.table().report_wait(waiter, producer, WaitLink::Why::kReported, SteadyTime());
+  }
+  // Each bound lets other steps be the last of a section.
+  for (std::size_t bound = 3; bound <= 40; ++bound) {
+    WaitSearch search;
+    search.looks_max = bound;
+    t.begin(search);
+    bool more = true;
+    while (more) {
+      const std::uint64_t before = t.table().looks();
+      more = t.copy(search);
+      CHECK(t.table().looks() - before <= bound);
+    }
+    (void)t.finish(search);
+  }
+}
+
 TEST_CASE("a cycle that opens between two sections of the search is not reported") {
   Table t;
   Cycle cycle(t);

@@ -6,6 +6,7 @@
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -506,6 +507,20 @@ TEST_CASE_METHOD(Fixture, "a holder that takes no place blocks no other entry at
   REQUIRE(place.blockers.size() == 1);
   CHECK(place.blockers[0].awaited == holder.id);
   CHECK(place.more == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a reader waits for each writer of a tree, whenever it joined") {
+  TestEntry root(1, table("a", kExclusive)), reading_child(2, table("a", kShared), &root);
+  TestEntry writing_child(3, table("a", kExclusive), &root);
+  TestEntry waiter(4, table("a", kShared));
+  submit(scheduler, {&root, &reading_child, &writing_child, &waiter});
+
+  const QueuePlace place = scheduler.place_of(waiter, 4);
+
+  Ids awaited;
+  for (const WaitLink& blocker : place.blockers) awaited.push_back(blocker.awaited.value);
+  std::sort(awaited.begin(), awaited.end());
+  CHECK(awaited == Ids{1, 3});
 }
 
 TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the set", "[limit]") {
