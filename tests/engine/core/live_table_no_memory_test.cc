@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of live executions when there is no memory. This program has an operator new of its
+// own, which fails when a test of this file says so.
+
+#include <pv2/base/block_cache.h>
+#include <pv2/base/random.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <vector>
+
+#include "core/live_leaf.h"
+#include "core/live_table.h"
+#include "model/execution.h"
+#include "support/catch.h"
+
+namespace pv2::testing::live_table_no_memory_test {
+namespace {
+
+constexpr std::uint64_t kAny = UINT64_MAX;
+// How many more times this thread gets memory.
+thread_local std::uint64_t times_left = kAny;
+
+void* memory_of(std::size_t bytes) {
+  if (times_left != kAny && times_left-- == 0) {
+    times_left = 0;
+    throw std::bad_alloc();
+  }
+  void* const memory = std::malloc(bytes != 0 ? bytes : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+/// While it lives, this thread gets memory `times` times, and then none. It has no free blocks.
+class NoMemory {
+ public:
+  explicit NoMemory(std::uint64_t times = 0) {
+    times_left = 0;
+    for (std::size_t bytes = 24; bytes <= kCachedBlockMax; bytes += 16) take_all(bytes);
+    times_left = times;
+  }
+  NoMemory(const NoMemory&) = delete;
+  NoMemory& operator=(const NoMemory&) = delete;
+  ~NoMemory() {
+    times_left = kAny;
+    while (blocks_ != nullptr) {
+      const Block block = *blocks_;
+      give_block(blocks_, block.bytes);
+      blocks_ = block.next;
+    }
+  }
+
+ private:
+  struct Block {
+    Block* next;
+    std::size_t bytes;
+  };
+
+  void take_all(std::size_t bytes) {
+    try {
+      for (;;) blocks_ = new (take_block(bytes)) Block{blocks_, bytes};
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  }
+
+  Block* blocks_ = nullptr;
+};
+
+/// A table, and what has to be in it.
+struct Expected {
+  LiveTable table;
+  std::map<std::uint64_t, Execution*> map;
+
+  void add(std::uint64_t id, Execution& execution) {
+    table.emplace({id}, &execution);
+    map.emplace(id, &execution);
+  }
+  void compare() const {
+    REQUIRE(table.size() == map.size());
+    auto at = map.begin();
+    for (const Execution& execution : table) {
+      if (at == map.end() || &execution != at->second) FAIL("not in order");
+      if (table.find({at->first}) != at->second) FAIL("at " << at->first);
+      ++at;
+    }
+    REQUIRE(at == map.end());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("to take executions out of the live table needs no memory") {
+  const std::uint64_t gap = GENERATE(1, 3, 64, 200);
+  std::vector<Execution> executions(500);
+  Expected expected;
+  for (std::uint64_t i = 0; i < executions.size(); ++i) expected.add(1 + i * gap, executions[i]);
+  {
+    const NoMemory no_memory;
+    for (std::uint64_t i = 0; i < executions.size(); ++i) {
+      if (i % 7 != 0) expected.table.erase({1 + i * gap});
+    }
+  }
+  for (std::uint64_t i = 0; i < executions.size(); ++i) {
+    if (i % 7 != 0) expected.map.erase(1 + i * gap);
+  }
+  expected.compare();
+  {
+    const NoMemory no_memory;
+    for (const auto& [id, execution] : expected.map) expected.table.erase({id});
+  }
+  CHECK(expected.table.size() == 0);
+}
+
+TEST_CASE("a part of the live table gives memory back, as soon as there is some for fewer") {
+  std::vector<Execution> executions(LiveLeaf::kIds);
+  LiveLeaf leaf;
+  for (unsigned number = 0; number < LiveLeaf::kIds; ++number) {
+    REQUIRE(leaf.add(number, &executions[number]));
+  }
+  REQUIRE(leaf.capacity() == 64);
+  {
+    const NoMemory no_memory;
+    for (unsigned number = 10; number < LiveLeaf::kIds; ++number) leaf.remove(number);
+  }
+  CHECK(leaf.capacity() == 64);
+  for (unsigned number = 9; number > 1; --number) {
+    leaf.remove(number);
+    for (unsigned left = 0; left < number; ++left) CHECK(leaf.find(left) == &executions[left]);
+  }
+  CHECK(leaf.capacity() == 4);
+  leaf.remove(0);
+  CHECK(leaf.capacity() == 1);
+  CHECK(leaf.find(1) == &executions[1]);
+}
+
+}  // namespace pv2::testing::live_table_no_memory_test
+
+void* operator new(std::size_t bytes) {
+  return pv2::testing::live_table_no_memory_test::memory_of(bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
