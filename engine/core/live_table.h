@@ -42,6 +42,7 @@ class LiveTable {
   class Iterator;
 
  public:
+  /// Throws std::bad_alloc; the table is then as it was.
   void emplace(ProcedureId id, Execution* execution) {
     PV2_ASSERT(id && execution != nullptr, "a live procedure has an id");
     const std::uint64_t number = leaf_of(id);
@@ -107,10 +108,17 @@ class LiveTable {
     last_number_ = number;
     return last_ = &at->second;
   }
+  // The first execution of a leaf needs no more memory, so a new leaf does not stay empty.
   LiveLeaf& make_leaf(std::uint64_t number) {
-    last_ = &leaves_[number];  // which may move all others
+    const auto block = blocks_.try_emplace(number / kLeavesOfBlock, 0).first;
+    try {
+      last_ = &leaves_[number];  // which may move all others
+    } catch (...) {
+      if (block->second == 0) blocks_.erase(block);
+      throw;
+    }
     last_number_ = number;
-    blocks_[number / kLeavesOfBlock] |= bit_of(number);
+    block->second |= bit_of(number);
     return *last_;
   }
   // A leaf that has become empty stays until another one does: when few procedures are live, the

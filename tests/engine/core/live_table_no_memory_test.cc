@@ -93,6 +93,36 @@ struct Expected {
 
 }  // namespace
 
+TEST_CASE("what finds no memory changes nothing in the live table") {
+  const std::uint64_t times = GENERATE(0, 1);  // the index gets memory, and the leaves none
+  std::vector<Execution> executions(1500);
+  Random random(1);
+  Expected expected;
+  int failures = 0;
+  for (Execution& execution : executions) {
+    const std::uint64_t id = 1 + random.below(40) * 4096 + random.below(20) * 64 + random.below(64);
+    if (expected.map.contains(id)) continue;
+    bool has_failed = false;
+    {
+      const NoMemory no_memory(times);
+      try {
+        expected.table.emplace({id}, &execution);
+      } catch (const std::bad_alloc&) {
+        has_failed = true;
+      }
+    }
+    if (has_failed) {
+      ++failures;
+      CHECK(expected.table.find({id}) == nullptr);
+      expected.compare();
+      expected.table.emplace({id}, &execution);
+    }
+    expected.map.emplace(id, &execution);
+  }
+  expected.compare();
+  CHECK(failures > 0);
+}
+
 TEST_CASE("to take executions out of the live table needs no memory") {
   const std::uint64_t gap = GENERATE(1, 3, 64, 200);
   std::vector<Execution> executions(500);
