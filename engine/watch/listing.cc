@@ -23,8 +23,10 @@
 namespace pv2 {
 namespace {
 
-// Ids looked at, and procedures copied, in one critical section: either takes about 50 us.
-constexpr std::size_t kIdsPerPiece = 1024;
+// Live procedures looked at in one critical section. That takes about 30 us where all ids are live,
+// and up to 100 us where one in 64 or fewer are: gaps between ids are not looked at.
+constexpr std::size_t kLooksPerPiece = 1024;
+// Procedures copied in one critical section: about 50 us.
 constexpr std::size_t kCopiesPerPiece = 64;
 
 // A procedure as its last record says, and what is needed to print its fields.
@@ -155,7 +157,7 @@ ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, Proced
     {
       StateLock lock(core);
       const std::size_t room = std::min(kCopiesPerPiece, limit - page.procedures.size());
-      after = core.state.live.visit_after(after, kIdsPerPiece, [&](Execution& execution) {
+      after = core.state.live.visit_after(after, kLooksPerPiece, [&](Execution& execution) {
         if (matches(execution, filter, now)) {
           piece.push_back(published(execution, filter.with_fields));
         }
