@@ -84,7 +84,7 @@ Status Recovery::load(Effects& effects) {
       if (!status.ok()) return status;
       core_.state.ids.begin(highest_);
       const bool is_new = core_.state.ids.durable_watermark() == 0;
-      core_.state.submissions.store_knows_more_nonces = core_.keeps_records && !is_new;
+      if (core_.keeps_records && !is_new) core_.state.submissions.store_knows_more_nonces = true;
     }
     freeze_relatives(core_, trees_);
     tell_of_set_aside(core_, effects);

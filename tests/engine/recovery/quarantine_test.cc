@@ -514,6 +514,32 @@ TEST_CASE("the nonce of a root without a record is deleted with the result of it
   CHECK_FALSE(anew->replayed);
 }
 
+TEST_CASE("a second nonce of a root without a record names it as well, also in a damaged store") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = asks();
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  const auto nonce = engine.disk->get(Space::kNonce, nonce_key({1, 1}));
+  REQUIRE(nonce.has_value());
+  engine.disk->put(Space::kNonce, nonce_key({1, 2}), *nonce);
+  engine.disk->erase(Space::kEngine, kWatermarkKey);  // the store looks as if it were new
+  engine.open();
+  engine.run();
+
+  for (const std::uint64_t value : {1, 2}) {
+    const auto known = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, value}});
+    REQUIRE(known.status().to_string() == "OK");
+    CHECK(known->replayed);
+    CHECK(known->id == root);
+  }
+}
+
 TEST_CASE("a record at a step that this program does not have is quarantined") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 5};
