@@ -84,7 +84,6 @@ void MemberAudit::look_at_new(const Execution& member) {
 
 void MemberAudit::look_at_place_in_tree(const Execution& member) {
   const Execution* const parent = member.parent_execution();
-  const Execution* const root = parent == nullptr ? &member : parent->root();
   const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head();
   const Execution* const beside = parent == nullptr                             ? nullptr
                                   : member.undo_order == UndoOrder::kConcurrent ? &member
@@ -93,7 +92,6 @@ void MemberAudit::look_at_place_in_tree(const Execution& member) {
   if (parent != nullptr && !audited_.is_live(parent, parent->id)) {
     findings_.add_of(member, "its parent is not live");
   }
-  if (member.root() != root) findings_.add_of(member, "its root is not that of its parent");
   if (member.head() != head) {
     findings_.add_of(member, "it is in another domain than its parent says");
   }
@@ -112,7 +110,10 @@ void MemberAudit::look_at_children(const Execution& parent) {
   for (const Execution* child = parent.first_child(); child != nullptr;
        child = child->siblings().next) {
     ++counts_.children_linked;
-    if (child->parent_execution() != &parent || !audited_.is_live(child, child->id)) {
+    const bool is_of_its_tree = child->root() == parent.root();
+    if (!is_of_its_tree) findings_.add_of(*child, "its root is not that of its parent");
+    const bool is_its_child = !is_of_its_tree || child->parent_execution() == &parent;
+    if (!is_its_child || !audited_.is_live(child, child->id)) {
       return findings_.add_of(parent, "one of its children is not, or is not live");
     }
     look_at_child(parent, *child, before);
