@@ -172,5 +172,13 @@ TEST_CASE("a part of the live table gives memory back, as soon as there is some 
 void* operator new(std::size_t bytes) {
   return pv2::testing::live_table_no_memory_test::memory_of(bytes);
 }
+// The sanitizers' own would not go with operator delete.
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return ::operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
