@@ -133,7 +133,8 @@ void StepPause::back_off_without_object(const Status& error) {
   next.error = bounded(error);
   const std::uint32_t failures = ++execution.wait.without_object;
   if (failures >= frame_.core.options.retry.undo_attempts) {
-    execution.wait.without_object = 0;  // a retry that an operator orders gets all these attempts again
+    // A retry that an operator orders gets all these attempts again.
+    execution.wait.without_object = 0;
     const std::string count = attempts(failures) + " to begin it";
     frame_.undo ? record_.park(error.with_context(count))
                 : record_.give_up(fmt::format("{}, at step {}", count, frame_.name()));
