@@ -85,7 +85,7 @@ class LiveLeaf {
 
     [[nodiscard]] Execution** items() noexcept { return reinterpret_cast<Execution**>(this + 1); }
     static std::size_t bytes_of(std::uint32_t capacity) noexcept {
-      return sizeof(Array) + capacity * sizeof(Execution*);
+      return sizeof(Array) + capacity * sizeof(Execution*);  // NOLINT(bugprone-sizeof-expression)
     }
   };
   static_assert(sizeof(Array) % alignof(Execution*) == 0);

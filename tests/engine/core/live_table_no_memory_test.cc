@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of live executions when there is no memory. This program has an operator new of its
-// own, which fails when a test of this file says so.
+// own, which fails when a test of this file says so; with a sanitizer it has the sanitizer's, and
+// these tests are left out.
 
 #include <pv2/base/block_cache.h>
 #include <pv2/base/random.h>
@@ -16,6 +17,9 @@
 #include "core/live_table.h"
 #include "model/execution.h"
 #include "support/catch.h"
+#include "support/own_malloc.h"
+
+#if !PV2_HAS_OWN_MALLOC
 
 namespace pv2::testing::live_table_no_memory_test {
 namespace {
@@ -172,13 +176,7 @@ TEST_CASE("a part of the live table gives memory back, as soon as there is some 
 void* operator new(std::size_t bytes) {
   return pv2::testing::live_table_no_memory_test::memory_of(bytes);
 }
-// The sanitizers' own would not go with operator delete.
-void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
-  try {
-    return ::operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
+
+#endif

@@ -19,6 +19,7 @@
 
 #include "pv2/engine/event.h"
 #include "support/catch.h"
+#include "support/own_malloc.h"
 
 namespace pv2::testing::event_slot_test {
 namespace {
@@ -55,16 +56,7 @@ struct EventWorld {
   std::vector<Slot> slots;
 };
 
-// With a sanitizer, malloc() is not that of the C library, which then counts nothing.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PV2_BYTES_ARE_NOT_COUNTED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PV2_BYTES_ARE_NOT_COUNTED
-#endif
-#endif
-
-#ifndef PV2_BYTES_ARE_NOT_COUNTED
+#if !PV2_HAS_OWN_MALLOC
 std::size_t bytes_in_use() {
   const auto info = mallinfo2();
   return info.uordblks + info.hblkhd;
@@ -229,7 +221,7 @@ TEST_CASE("slots that nobody wakes keep their event, and leave nothing behind") 
   CHECK_FALSE(world.target->is_shared());
 }
 
-#ifndef PV2_BYTES_ARE_NOT_COUNTED
+#if !PV2_HAS_OWN_MALLOC
 TEST_CASE("an event keeps no memory of those who do not wait any more") {
   constexpr std::uint64_t kComeAndGo = 100'000;
   EventWorld world;
