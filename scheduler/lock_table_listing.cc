@@ -130,8 +130,11 @@ bool LockTable::copy_section(TableCursor& cursor, LockListing& listing) const {
     const std::size_t before = listing.parties.size();
     const bool done = copy_lines(cursor, listing, room);
     const std::size_t copied = listing.parties.size() - before;
-    listing.names += node.key.name;
-    listing.keys.push_back({node.key.cls, continued, listing.names.size(), node.limit(), copied});
+    // A key with nobody but waiters who came later has nothing to show.
+    if (copied != 0 || continued || node.limited()) {
+      listing.names += node.key.name;
+      listing.keys.push_back({node.key.cls, continued, listing.names.size(), node.limit(), copied});
+    }
     if (!done) return true;
     room -= copied;
     next_key(cursor);

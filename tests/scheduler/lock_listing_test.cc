@@ -250,6 +250,23 @@ TEST_CASE("a listing ends where it should although the keys at its end are dropp
   CHECK(listed == numbers(1, left));
 }
 
+TEST_CASE("a key with nobody but waiters who came during the listing is not listed") {
+  Sections sections;
+  constexpr std::uint64_t kLast = 1999;
+  TestEntry* holder = nullptr;
+  for (std::uint64_t i = 0; i <= kLast; ++i) holder = &sections.add(own_key(i, kExclusive));
+
+  sections.begin();
+  sections.copy();
+  sections.release(*holder);
+  LockSet both = own_key(0, kExclusive);
+  both.key({ResourceClass::kHostFirst, std::to_string(kLast)}, kExclusive);
+  sections.add(std::move(both));  // waits for the holder of the first key, in the lines of both
+  const auto keys = sections.finish();
+  CHECK(keys.size() == kLast);
+  for (const LockInfo& info : keys) CHECK(info.key.name != std::to_string(kLast));
+}
+
 TEST_CASE("a listing ends although keys and waiters keep coming") {
   Sections sections;
   sections.add(own_key(1, kExclusive));
