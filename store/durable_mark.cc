@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks are appended, so that no mark is ever half overwritten.
+// A mark that was only half overwritten has a wrong checksum, so it does not count.
 
 #include "durable_mark.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "little_endian.h"
 #include "pv2/base/assert.h"
@@ -23,10 +24,11 @@ std::string encode(CommitSequence sequence) {
 
 }  // namespace
 
-Result<CommitSequence> DurableMark::read() const {
+Result<CommitSequence> read_marks(const LevelDbFiles& files, const std::string& path) {
+  constexpr std::size_t kMarkBytes = DurableMark::kMarkBytes;
   CommitSequence highest;
-  if (!files_.env().FileExists(path_)) return highest;
-  const auto bytes = files_.read(path_);
+  if (!files.env().FileExists(path)) return highest;
+  const auto bytes = files.read(path);
   if (!bytes.ok()) return bytes.status();
   for (std::size_t at = 0; at + kMarkBytes <= bytes->size(); at += kMarkBytes) {
     const std::string_view mark = std::string_view(*bytes).substr(at, kMarkBytes);
@@ -40,39 +42,32 @@ Result<CommitSequence> DurableMark::read() const {
   return highest;
 }
 
+Status replace_marks(const LevelDbFiles& files, const std::string& path, CommitSequence durable) {
+  std::string marks = encode(durable);
+  marks.resize(DurableMark::kMarks * DurableMark::kMarkBytes);
+  return files.replace(path, marks);
+}
+
 Status DurableMark::raise(CommitSequence durable) {
   PV2_ASSERT(last_ < durable, "a mark is raised");
   last_ = durable;
-  if (file_ == nullptr || bytes_ + kMarkBytes > kFileBytes) {
-    file_.reset();
-    Status status = reset(durable);
-    if (!status.ok()) return status;
-    leveldb::WritableFile* opened = nullptr;
-    const leveldb::Status appends = files_.env().NewAppendableFile(path_, &opened);
-    file_.reset(opened);
-    bytes_ = kMarkBytes;
-    return check(appends, "opening");
+  if (file_ == nullptr) {
+    if (Status status = replace_marks(files_, path_, durable); !status.ok()) return status;
+    auto opened = in_place_.open(path_);
+    if (!opened.ok()) return opened.status();
+    file_ = *std::move(opened);
+    return Status();
   }
-  leveldb::Status status = file_->Append(encode(durable));
-  if (status.ok()) status = file_->Flush();
-  bytes_ += kMarkBytes;
-  if (!status.ok()) return check(status, "writing");
+  Status status = file_->write(next_ * kMarkBytes, encode(durable));
+  if (!status.ok()) return status;
+  next_ = next_ + 1 == kMarks ? 1 : next_ + 1;
   return ++unsynced_ < kSyncEvery ? Status() : sync();
 }
 
 Status DurableMark::sync() {
-  if (file_ == nullptr || unsynced_ == 0) return Status();
+  if (unsynced_ == 0) return Status();
   unsynced_ = 0;
-  return check(file_->Sync(), "syncing");
-}
-
-Status DurableMark::reset(CommitSequence durable) {
-  unsynced_ = 0;
-  return files_.replace(path_, encode(durable));
-}
-
-Status DurableMark::check(const leveldb::Status& status, std::string_view act) const {
-  return status.ok() ? Status() : translate(status).with_context(std::string(act) + " " + path_);
+  return file_->sync();
 }
 
 }  // namespace pv2

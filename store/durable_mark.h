@@ -5,8 +5,14 @@
 // left, and LevelDB opens it without a word; the mark tells the two apart. It is written after the
 // sync that it records, so it is never ahead of the database.
 //
-//     PV2-DURABLE = marks of 12 bytes: 8 bytes commit sequence, 4 bytes CRC-32C of those; the
+//     PV2-DURABLE = 341 marks of 12 bytes: 8 bytes commit sequence, 4 bytes CRC-32C of those; the
 //                   highest good one counts
+//
+// The first mark is durable before the file has its name, and stays. The others are a ring, zeros
+// at first: each new mark overwrites the oldest. A file that grew with each mark would make the
+// syncs of the log slower: every mark would change its inode, and ext4 without a journal writes the
+// block of a file's inode with each sync of the file if the block has changed. Often the log's
+// inode is in the same block.
 //
 // What it finds: after a clean stop or the death of the process, every cut. After a power cut, the
 // commits that were lost below the last mark that had reached the disk. That mark is at most
@@ -17,51 +23,53 @@
 
 #pragma once
 
-#include <leveldb/env.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "leveldb_files.h"
 #include "pv2/base/ids.h"
+#include "pv2/store/segment_files.h"
 
 namespace pv2 {
 
-/// Owned by one thread at a time.
+/// The highest good mark. Zero: there is no file of marks, as in a store of an older version.
+/// kCorruption: there is one, and even its first mark is bad.
+[[nodiscard]] Result<CommitSequence> read_marks(const LevelDbFiles& files, const std::string& path);
+
+/// Makes a new file of marks that says `durable`, in place of the old one.
+Status replace_marks(const LevelDbFiles& files, const std::string& path, CommitSequence durable);
+
+/// Writes the marks of one life of the store. Owned by one thread at a time.
 class DurableMark {
  public:
-  /// A sync of the mark costs as much as one of the database: one in 128 is less than 1 %, so even
+  /// A sync of the marks costs as much as one of the database: one in 128 is less than 1 %, so even
   /// the 99th percentile of the commits is as it was.
   static constexpr std::size_t kSyncEvery = 128;
-  /// The file is replaced when it would exceed this, after 87 000 marks.
-  static constexpr std::size_t kFileBytes = std::size_t{1} << 20;
   static constexpr std::size_t kMarkBytes = 12;
+  /// As many as fit into one block of a file system.
+  static constexpr std::size_t kMarks = 4096 / kMarkBytes;
+  // A crash may tear marks that were written since the last sync, and so lose those that they were
+  // to replace. These are older than the last one that was synced, which stays.
+  static_assert(kMarks - 1 > 2 * kSyncEvery);
 
-  DurableMark(const LevelDbFiles& files, std::string path)
-      : files_(files), path_(std::move(path)) {}
-
-  /// Zero: there is no mark file, as in a store of an older version. kCorruption: there is one, and
-  /// even its first mark is bad, although that is durable before the file has its name.
-  [[nodiscard]] Result<CommitSequence> read() const;
+  /// `in_place` has the same files as `files`.
+  DurableMark(const LevelDbFiles& files, SegmentFiles& in_place, std::string path)
+      : files_(files), in_place_(in_place), path_(std::move(path)) {}
 
   /// Records that everything up to `durable` is durable. The first call replaces the file.
   Status raise(CommitSequence durable);
   /// Makes the last mark durable. Called at the end, when no later raise() would sync it.
   Status sync();
 
-  /// Sets the file to `durable`, whatever it said: when an operator gave up the later commits.
-  Status reset(CommitSequence durable);
-
  private:
-  Status check(const leveldb::Status& status, std::string_view act) const;
-
   const LevelDbFiles& files_;
+  SegmentFiles& in_place_;
   const std::string path_;
-  std::unique_ptr<leveldb::WritableFile> file_;
-  std::size_t bytes_ = 0;     // in file_
-  std::size_t unsynced_ = 0;  // marks
+  std::unique_ptr<SegmentFile> file_;  // set by the first raise()
+  std::size_t next_ = 1;               // the place of the next mark
+  std::size_t unsynced_ = 0;           // marks
   CommitSequence last_;
 };
 

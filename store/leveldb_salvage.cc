@@ -114,8 +114,7 @@ Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog
 Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last,
                              SalvageReport& done) {
   const LevelDbFiles& files = directory.files();
-  DurableMark mark(files, directory.mark_file());
-  const auto durable = mark.read();
+  const auto durable = read_marks(files, directory.mark_file());
   const bool damaged = durable.status().code() == StatusCode::kCorruption;
   if (!durable.ok() && !damaged) return durable.status();
   if (durable.ok() && *durable <= last) return Status();
@@ -123,7 +122,7 @@ Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence l
   Status status = done.copies.empty() ? make_place_for_copies(directory, done) : Status();
   const std::string name(LevelDbDirectory::kMark);
   if (status.ok()) status = copy_aside(directory, name, done);
-  if (status.ok()) status = mark.reset(last);
+  if (status.ok()) status = replace_marks(files, directory.mark_file(), last);
   if (!status.ok()) return status;
   done.what += done.changed ? "; " : "";
   done.what += damaged ? fmt::format("{} was damaged and is written anew", name)

@@ -61,7 +61,7 @@ LevelDbProcedureStore::Impl::Impl(std::string path, LevelDbOptions options)
                  LevelDbFiles(env_of(options_), options_.sync_directory
                                                     ? options_.sync_directory
                                                     : DirectorySync(&pv2::sync_directory))),
-      mark_(directory_.files(), directory_.mark_file()),
+      mark_(directory_.files(), segment_files_of(options_), directory_.mark_file()),
       rows_(directory_, {.write_buffer_bytes = options_.write_buffer_bytes,
                          .block_cache_bytes = options_.block_cache_bytes}),
       pool_(segment_files_of(options_), directory_.files().directory_sync(), directory_.path(),
@@ -184,7 +184,7 @@ Status LevelDbProcedureStore::Impl::recover() {
 
 // A log that was cut short looks like one that a crash left; so does a store whose files are gone.
 Status LevelDbProcedureStore::Impl::compare_with_mark() const {
-  const auto durable = mark_.read();
+  const auto durable = read_marks(directory_.files(), directory_.mark_file());
   if (durable.status().code() == StatusCode::kCorruption) {
     return directory_.damaged(std::string(LevelDbDirectory::kMark),
                               std::string(durable.status().message()));
