@@ -61,7 +61,7 @@ bool may_have_lost_nonce(const Execution& member) {
   const bool is_refused = member.record.state == ProcedureState::kInitializing &&
                           member.phase != Phase::kInserting;  // by a store that has failed
   // The result of a tree that has ended may be acknowledged and gone.
-  const bool has_ended = member.root() != nullptr && member.root()->domain.is_over();
+  const bool has_ended = member.root()->domain.is_over();
   return is_refused || has_ended;
 }
 

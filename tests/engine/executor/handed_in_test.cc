@@ -182,7 +182,7 @@ TEST_CASE(
                       [](JobRun& run) {
                         for (int i = 0; i < 40'000; ++i) run.ctx.spawn(Job(run.world, "a"));
                       }),
-           StatusCode::kInternal, "a step may spawn at most 32768 children");
+           StatusCode::kInternal, "a step may spawn at most 32767 children");
   for (const SpawnOptions& options : {SpawnOptions{.on_failure = static_cast<OnFailure>(2)},
                                       SpawnOptions{.undo_order = static_cast<UndoOrder>(2)}}) {
     must_say(fails_with(engine, [&](JobRun& run) { run.ctx.spawn(Job(run.world, "a"), options); }),
@@ -194,6 +194,23 @@ TEST_CASE(
                       }),
            StatusCode::kInternal, "a step may look for at most 16384 signals");
   must_be_well(engine);
+}
+
+TEST_CASE("a step may spawn as many children as its bound says") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    for (std::size_t i = 0; i < limits::kSpawnsPerStep; ++i) run.ctx.spawn(Job(run.world, "child"));
+    return std::nullopt;
+  }};
+  engine.world.scripts["child"] = {.run = [](JobRun&) { return Say::done(""); }};
+  ExecutorOptions options = engine.options();
+  options.max_live_procedures = 2 * limits::kSpawnsPerStep;
+  engine.open(std::move(options));
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+  CHECK(engine.result(id).status.to_string() == "OK");
+  CHECK(engine.store_failures.empty());
 }
 
 // A program that was tried out without a disk does not fail on one.

@@ -22,8 +22,8 @@ class Counted {
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
 
-  /// Whether there is more than one reference. For a caller that has one, false is final: nobody
-  /// else can make another.
+  /// Whether there is more than one reference. For a caller that has one, false is final unless a
+  /// list asks if_alive(): nobody else has a reference to copy.
   [[nodiscard]] bool is_shared() const noexcept {
     return references_.load(std::memory_order_relaxed) > 1;
   }

@@ -25,9 +25,9 @@ inline constexpr std::size_t kWhyBytes = 1024;        ///< Why, in aborts and or
 inline constexpr std::size_t kErrorBytes = 2048;      ///< The message of a step's error; cut.
 inline constexpr std::size_t kChoreNameBytes = 256;   ///< Cut.
 
-// Counts of a step. A record has at most 65 536 rows, and a child or root takes two to three of
-// them.
-inline constexpr std::size_t kSpawnsPerStep = 32'768;
+// Counts of a step. A record has at most 65 536 rows, one of them of the step itself; a child or
+// root takes two to three of the others.
+inline constexpr std::size_t kSpawnsPerStep = 32'767;
 inline constexpr std::size_t kSubmitsPerStep = 21'845;
 inline constexpr std::size_t kAwaitsPerStep = 16'384;  ///< Events, completions; signals looked for.
 inline constexpr std::size_t kUndoEntries = 1024;      ///< In one procedure; repeats count once.
