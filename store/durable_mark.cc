@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mark that was only half overwritten has a wrong checksum, so it does not count.
+// A crash may leave half of a mark, with the other half of the one that it was to replace. That has
+// a wrong checksum, so it does not count: what differs between the two is a few low bytes of the
+// sequence and the checksum, and CRC-32C finds every error within four bytes.
 
 #include "durable_mark.h"
 

@@ -236,8 +236,7 @@ std::size_t header_bytes_max(const Execution& execution) {
 }
 
 void encode_header(const Execution& execution, std::string& out) {
-  PV2_ASSERT(execution.id && execution.root()->id,
-             "a procedure that has a record is in a tree");
+  PV2_ASSERT(execution.id && execution.root()->id, "a procedure that has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "a procedure that has a record has a type");
   const EntryLocks& locks = execution.locks();
   RowWriter row(out, header_bytes_max(execution));

@@ -61,7 +61,7 @@ struct LevelDbOptions {
   /// second owner out. (A std::any, as a header that named LevelDB's namespace would make
   /// `leveldb("db")` ambiguous after `using namespace pv2;`.)
   std::any env = {};
-  /// For tests, with `env`: the other half of that file system, which has the files of the log.
+  /// For tests, with `env`: the other half of that file system, for the log and its marks.
   SegmentFiles* segment_files = nullptr;
   /// For tests, with `env`: makes the entries of a directory durable.
   std::function<Status(const std::string& directory)> sync_directory = {};
