@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SegmentFiles: what the step log and the marks beside it need of a file system, and leveldb::Env
-// does not have: writes at any place of a file that exists. A file that was filled with zeros once, and is overwritten from
-// then on, is synced without a change of its size in the file system's journal (0.95 of the raw
-// sync rate, where a growing file has 0.79).
+// SegmentFiles: what the step log, and the marks beside it, need of a file system and leveldb::Env
+// does not have: writes at any place of a file that exists. A file that was filled with zeros once,
+// and is overwritten from then on, is synced without a change of its size in the file system's
+// journal (0.95 of the raw sync rate, where a growing file has 0.79).
 
 #pragma once
 
