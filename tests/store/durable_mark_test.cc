@@ -276,7 +276,7 @@ TEST_CASE("a mark that cannot be written or synced fails the store, which then o
   REQUIRE(load_rows(writer.store()).size() >= answered + 1);
 }
 
-TEST_CASE("marks that are removed in use fail the store within 128 commits, by name") {
+TEST_CASE("marks that are removed in use fail the store within 128 syncs, by name") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   const auto store = leveldb(path, {.committer = LevelDbOptions::Committer::kPump});
