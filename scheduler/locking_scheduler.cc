@@ -130,30 +130,31 @@ Status LockingScheduler::restore(SchedulerEntry& entry) {
   return status;
 }
 
-void LockingScheduler::settle(EntryList&& batch, Caller caller) {
-  if (batch.empty()) return;
+std::size_t LockingScheduler::settle(EntryList&& batch, std::size_t own) {
+  if (batch.empty()) return 0;
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
     Section lock(*this);
     while (SchedulerEntry* const entry = batch.pop_front()) apply(*entry, now);
-    sleepers = claim_sleepers(caller);
+    sleepers = claim_sleepers(own);
   }
   signal(sleepers);
+  return sleepers.own;
 }
 
 std::size_t LockingScheduler::poll(std::span<SchedulerEntry*> run,
-                                   std::chrono::milliseconds patience) {
-  return poll_for(Work::kAny, run, patience);
+                                   std::chrono::milliseconds patience, std::size_t own) {
+  return poll_for(Work::kAny, run, patience, own);
 }
 
 std::size_t LockingScheduler::poll_top(std::span<SchedulerEntry*> run,
                                        std::chrono::milliseconds patience) {
-  return poll_for(Work::kTop, run, patience);
+  return poll_for(Work::kTop, run, patience, run.size());
 }
 
 std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run,
-                                       std::chrono::milliseconds patience) {
+                                       std::chrono::milliseconds patience, std::size_t own) {
   // Patience is real time by contract, whatever clock the host injected: it bounds a thread's
   // sleep.
   using RealClock = std::chrono::steady_clock;
@@ -164,7 +165,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
   while (!stopped_) {
     if (table_->owes()) serve_rest();
-    if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) {
+    if (const std::size_t taken = take(work, run, own); taken != 0 || run.empty()) {
       if (claim_one_for_ready()) work_arrived_.notify_one();
       return taken;
     }
@@ -592,12 +593,13 @@ void LockingScheduler::place_changed() {
   show_cycles();
 }
 
-std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
+std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run, std::size_t own) {
   if (runnable_ == 0) return 0;
   if (work == Work::kAny) {
     // A worker that sleeps, or was signalled and is on its way, gets its share.
     const std::size_t workers = 1 + any_.asleep + any_.tokens;
-    run = run.first(std::min(run.size(), (runnable_ + workers - 1) / workers));
+    const std::size_t share = (runnable_ + workers - 1) / workers;
+    run = run.first(std::min(run.size(), std::max(share, own)));
   }
   const std::size_t taken = work == Work::kAny ? ready_->take(run) : ready_->take_top(run);
   for (SchedulerEntry* const entry : run.first(taken)) {
@@ -614,7 +616,7 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
 // Ends a critical section that may have made something runnable. Work of the top classes goes to
 // reserved workers, as far as they sleep; the rest goes to ordinary workers. If an entry in a
 // worker's run became urgent, one reserved worker is to look for it.
-LockingScheduler::Wakes LockingScheduler::claim_sleepers(Caller caller) {
+LockingScheduler::Wakes LockingScheduler::claim_sleepers(std::size_t own) {
   const bool looks_into_runs = note_urgency();
   Wakes wakes;
   const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for other workers
@@ -624,7 +626,8 @@ LockingScheduler::Wakes LockingScheduler::claim_sleepers(Caller caller) {
   }
   const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
   std::size_t fresh_for_any = std::exchange(fresh_, 0) - fresh_for_top;
-  if (caller == Caller::kPollsNext && fresh_for_any != 0) --fresh_for_any;
+  wakes.own = std::min(own, fresh_for_any);
+  fresh_for_any -= wakes.own;
   wakes.any = std::min(fresh_for_any, any_.asleep);
   // A worker has to go on with what this section could not end.
   if (table_->owes() && wakes.any == 0) wakes.any = std::min<std::size_t>(1, any_.asleep);

@@ -11,7 +11,7 @@
 namespace pv2::testing {
 
 std::size_t ChoosingScheduler::poll(std::span<SchedulerEntry*> run,
-                                    std::chrono::milliseconds /*patience*/) {
+                                    std::chrono::milliseconds /*patience*/, std::size_t /*own*/) {
   const std::size_t wanted = std::min(run.size(), allowed_);
   if (wanted == 0) return 0;
   std::array<SchedulerEntry*, 16> polled{};

@@ -42,10 +42,12 @@ class ChoosingScheduler final : public ProcedureScheduler {
   }
   Status restore(SchedulerEntry& entry) override { return inner_->restore(entry); }
   using ProcedureScheduler::settle;
-  void settle(EntryList&& batch, Caller caller) override {
-    inner_->settle(std::move(batch), caller);
+  std::size_t settle(EntryList&& batch, std::size_t own) override {
+    return inner_->settle(std::move(batch), own);
   }
-  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override;
+  using ProcedureScheduler::poll;
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
+                   std::size_t own) override;
   std::size_t poll_top(std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) override {
     return poll(run, patience);

@@ -165,9 +165,7 @@ void EngineCore::queue(Execution& execution, Disposition disposition) {
 
 void EngineCore::flush() {
   if (state.to_settle.empty()) return;
-  const bool polls_next = NextPoll::takes_one(this);
-  scheduler.settle(std::move(state.to_settle), polls_next ? ProcedureScheduler::Caller::kPollsNext
-                                                          : ProcedureScheduler::Caller::kAnybody);
+  NextPoll::take(this, scheduler.settle(std::move(state.to_settle), NextPoll::takes_up_to(this)));
 }
 
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NextPoll: a worker that publishes at the end of its run, and then asks the scheduler for work,
-// takes one of the procedures that it queues meanwhile. To wake a sleeping worker for that one
-// would cost 20 us and find nothing: with a lock that many procedures want, once for each of them.
+// takes some of the procedures that it queues meanwhile. To wake a sleeping worker for these would
+// cost 20 us: with a lock that many procedures want, once for each of them, to find nothing; and
+// procedures whose records could share a sync would be in the runs of two workers.
 
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 namespace pv2 {
@@ -14,20 +16,29 @@ namespace pv2 {
 /// anything that may take long; or it gives up. Scopes nest: a step may run another engine.
 class NextPoll {
  public:
-  NextPoll(const void* engine, bool polls) noexcept
-      : engine_(polls ? engine : nullptr), outer_(std::exchange(innermost, this)) {}
+  /// The poll takes up to `most` procedures; 0: this thread does not poll soon.
+  NextPoll(const void* engine, std::size_t most) noexcept
+      : engine_(most != 0 ? engine : nullptr),
+        left_(most),
+        outer_(std::exchange(innermost, this)) {}
   ~NextPoll() { innermost = outer_; }
   NextPoll(const NextPoll&) = delete;
   NextPoll& operator=(const NextPoll&) = delete;
 
-  /// Whether this thread takes one of the procedures that it queues in `engine` now. True once in
-  /// each scope: what it queues after that is for other workers.
-  [[nodiscard]] static bool takes_one(const void* engine) noexcept {
+  /// How many of the procedures that this thread queues in `engine` now it takes itself, at most.
+  [[nodiscard]] static std::size_t takes_up_to(const void* engine) noexcept {
+    const NextPoll* const scope = scope_of(engine);
+    return scope != nullptr ? scope->left_ : 0;
+  }
+  /// It has queued `taken` procedures that it takes itself, no more than takes_up_to() has said.
+  static void take(const void* engine, std::size_t taken) noexcept {
+    if (taken == 0) return;
     NextPoll* const scope = scope_of(engine);
-    return scope != nullptr && !std::exchange(scope->has_taken_, true);
+    scope->left_ -= taken;
+    scope->has_taken_ = true;
   }
   /// Says that this thread does something before it polls that may take long. Returns whether it
-  /// has taken a procedure in this scope: then another worker is to be woken for it.
+  /// has taken procedures in this scope: then another worker is to be woken for them.
   [[nodiscard]] static bool gives_up(const void* engine) noexcept {
     NextPoll* const scope = scope_of(engine);
     if (scope == nullptr) return false;
@@ -43,6 +54,7 @@ class NextPoll {
   }
 
   const void* engine_;  // nullptr: it does not poll soon
+  std::size_t left_;
   NextPoll* outer_;
   bool has_taken_ = false;
 };

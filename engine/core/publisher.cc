@@ -27,6 +27,8 @@ constexpr std::size_t kWorthLeaving = 8;
 // How many requests one critical section publishes at most. Other threads wait for the mutex, and
 // workers for the steps that the section queues.
 constexpr std::size_t kSection = 128;
+// Callbacks of the host that take no longer than the run of a worker.
+constexpr std::size_t kCallsFew = 64;
 // How many rows one batch deletes after a tree has ended: cheap compared with the sync.
 constexpr std::size_t kGarbageChunk = 512;
 
@@ -192,13 +194,12 @@ CommitList Publisher::act_on(Effects& effects, HostIsCalledBy who) {
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
-  // Code of the host may block. What this thread has queued, and not begun to write or to run, does
-  // not wait.
-  const bool calls_host = !effects.host_calls.empty() || !effects.crowds.empty();
-  if (calls_host || !effects.log_lines.empty()) {
-    core_.store.wake_writer();
-    give_up_next_poll();
-  }
+  // Code of the host may block. What this thread has queued in the store, and not begun to write,
+  // does not wait. What it has left to itself to run waits only for a few callbacks, which must not
+  // take long.
+  const bool may_block = !effects.crowds.empty() || !effects.log_lines.empty();
+  if (may_block || !effects.host_calls.empty()) core_.store.wake_writer();
+  if (may_block || effects.host_calls.size() > kCallsFew) give_up_next_poll();
   if (!effects.crowds.empty()) durable.splice_back(call_host(effects.crowds));
   if (!effects.host_calls.empty()) {
     if (who == HostIsCalledBy::kPool) {

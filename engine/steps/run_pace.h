@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunPace: how long the steps of one worker take, so that it knows whether a run is worth sharing
-// with an idle worker (to wake one costs 20 us), whether it ends soon, when the records of a run
-// have waited for long enough, and how many rounds of steps a run may have. An estimate: no result
-// depends on it, and a clock that jumps does no harm.
+// RunPace: how long the steps of one worker take, so that it knows how many procedures are worth a
+// worker of their own, whether a run is worth sharing with an idle worker, whether it ends soon,
+// when the records of a run have waited for long enough, and how many rounds of steps a run may
+// have. An estimate: no result depends on it, and a clock that jumps does no harm.
 
 #pragma once
 
@@ -19,11 +19,20 @@ namespace pv2 {
 /// Owned by its worker.
 class RunPace {
  public:
+  /// What it costs to divide a run between two workers.
+  enum class Dividing : std::uint8_t {
+    kCostsWake,  ///< Another thread is woken.
+    kCostsSync,  ///< And the records of the two halves are synced one after the other.
+  };
+  explicit RunPace(Dividing dividing) noexcept
+      : divides_(dividing), worth_dividing_(dividing == Dividing::kCostsSync ? kSync : kWake) {}
+
   /// A new run begins: the first of its rounds follows.
   void begin_run() noexcept {
     if (in_first_round_ != 0) {
       const std::chrono::nanoseconds each = (looked_ - first_) / in_first_round_;
       mean_ = (3 * mean_ + std::clamp<std::chrono::nanoseconds>(each, {}, kMost)) / 4;
+      is_known_ = true;
     }
     steps_ = in_first_round_ = 0;
     rounds_ = 0;
@@ -37,10 +46,18 @@ class RunPace {
     if (rounds_ == 1) ++in_first_round_;
   }
 
+  /// How many procedures the worker takes for itself, at least one, though other workers sleep.
+  /// Only if they would share a sync, and it is known how long they take.
+  [[nodiscard]] std::size_t own() const noexcept {
+    if (divides_ != Dividing::kCostsSync || !is_known_) return 1;
+    const auto fit = worth_dividing_ / std::max(mean_, std::chrono::nanoseconds(1));
+    return std::max<std::size_t>(1, static_cast<std::size_t>(fit));
+  }
   /// Whether another worker should take some of `jobs`, with which a round has begun. From a long
   /// run it should: if it were not idle, the run would end as soon as other procedures are ready.
   [[nodiscard]] bool is_worth_sharing(std::size_t jobs) const noexcept {
-    return is_long() || (rounds_ == 1 && mean_ * static_cast<std::int64_t>(jobs) >= kWorthSharing);
+    return is_long() ||
+           (rounds_ == 1 && mean_ * static_cast<std::int64_t>(jobs) >= worth_dividing_);
   }
   /// Whether a round of `jobs` that begins now is over before another thread would have published a
   /// long list.
@@ -65,8 +82,9 @@ class RunPace {
   }
 
  private:
-  // Some wakes of a thread.
-  static constexpr Duration kWorthSharing = std::chrono::microseconds(60);
+  // A half of the run takes longer than a thread to wake up (20 us), or than a sync and that.
+  static constexpr std::chrono::nanoseconds kWake = std::chrono::microseconds(60);
+  static constexpr std::chrono::nanoseconds kSync = std::chrono::microseconds(250);
   // About a sync.
   static constexpr Duration kRecordsWait = std::chrono::microseconds(100);
   // A list of hundreds of records, to be published.
@@ -76,7 +94,10 @@ class RunPace {
   static constexpr unsigned kRoundsFew = 8;
   static constexpr unsigned kRoundsMost = 1024;
 
+  const Dividing divides_;
+  const std::chrono::nanoseconds worth_dividing_;
   std::chrono::nanoseconds mean_{};  // per procedure in the last runs
+  bool is_known_ = false;            // there was a run
   std::int64_t steps_ = 0;           // of this run
   std::int64_t in_first_round_ = 0;  // of them
   unsigned rounds_ = 0;

@@ -149,7 +149,7 @@ void Workers::work(std::size_t index, Work work) {
 
 bool Workers::writes_queued(Worker& worker) {
   if (!std::exchange(worker.has_queued, false)) return false;
-  const NextPoll polls_next(&core_, polls_soon(worker));
+  const NextPoll polls_next(&core_, polls_soon(worker) ? own(worker) : 0);
   const Written written = core_.store.write_queued();
   worker.has_queued = written == Written::kSome;
   return written != Written::kNothing;
@@ -159,8 +159,9 @@ bool Workers::writes_queued(Worker& worker) {
 // second step.
 bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled) {
   polled.lifts = core_.scheduler.lifts();
-  polled.count = worker.work == Work::kTop ? core_.scheduler.poll_top(polled.entries, patience)
-                                           : core_.scheduler.poll(polled.entries, patience);
+  polled.count = worker.work == Work::kTop
+                     ? core_.scheduler.poll_top(polled.entries, patience)
+                     : core_.scheduler.poll(polled.entries, patience, own(worker));
   return polled.count != 0;
 }
 
@@ -417,7 +418,7 @@ bool Workers::go_on(Taken& taken, Worker& worker) {
   const bool publishes = !others.empty() || !finished.without_record.empty() ||
                          core_.tree_work_waits.load(std::memory_order_relaxed);
   if (goes_on) begin_round(taken, worker, publishes);
-  const NextPoll polls_next(&core_, !goes_on && polls_soon(worker));
+  const NextPoll polls_next(&core_, !goes_on && polls_soon(worker) ? own(worker) : 0);
   publisher_.publish(std::move(others));
   publisher_.publish(std::move(finished.without_record));
   return goes_on;

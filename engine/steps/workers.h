@@ -35,6 +35,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -89,10 +90,10 @@ class Workers {
     WorkerRun* run;
     WorkerActivity& activity;
     Random& random;
+    RunPace pace;
     Work work = Work::kAny;  ///< kTop: a reserved worker.
     /// ProcedureScheduler::lifts() when the worker last looked through all runs.
     std::uint64_t looked_through = 0;
-    RunPace pace{};
     std::size_t index = 0;
     /// Of each worker, the run in which something waited at the last look; 0: none.
     std::vector<std::uint64_t> seen{};
@@ -104,7 +105,9 @@ class Workers {
     bool has_queued = false;   ///< It has queued records, and woken nobody to write them.
   };
   [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) {
-    Worker made{&core_.runs[index], core_.running.of(index), random, work};
+    using Dividing = RunPace::Dividing;
+    const RunPace pace(core_.keeps_records ? Dividing::kCostsSync : Dividing::kCostsWake);
+    Worker made{&core_.runs[index], core_.running.of(index), random, pace, work};
     made.index = index;
     made.seen.resize(core_.running.size());
     return made;
@@ -130,6 +133,8 @@ class Workers {
   static bool polls_soon(const Worker& worker) {
     return worker.has_thread && worker.work == Work::kAny;
   }
+  /// How many procedures the worker takes for itself, though others sleep, when it polls.
+  static std::size_t own(const Worker& worker) { return std::min(worker.pace.own(), kRun); }
   /// Helps other workers, or waits for work; false when there was none.
   bool idle(Worker& worker, Polled& polled);
   bool help_out(Worker& worker);

@@ -92,9 +92,9 @@ class NotingScheduler final : public MasterProcedureScheduler {
  public:
   NotingScheduler(const Clock& clock, Notes& notes)
       : MasterProcedureScheduler(clock), notes_(notes) {}
-  void settle(EntryList&& batch, Caller caller) override {
+  std::size_t settle(EntryList&& batch, std::size_t own) override {
     notes_.add("published");
-    MasterProcedureScheduler::settle(std::move(batch), caller);
+    return MasterProcedureScheduler::settle(std::move(batch), own);
   }
 
  private:

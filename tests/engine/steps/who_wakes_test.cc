@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom a worker wakes for the procedures that it queues: nobody for the one that it takes itself,
-// because it polls next; another worker if it goes on with other procedures, or calls code of the
-// host before it polls.
+// Whom a worker wakes for the procedures that it queues: nobody for those that it takes itself,
+// because it polls next; another worker if it goes on with other procedures, or does something that
+// may take long before it polls. And how many it takes itself.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/store/memory_procedure_store.h>
@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,13 +32,20 @@ LockSet lock(const std::string& name) {
   return std::move(LockSet().table("shop", name, LockMode::kExclusive));
 }
 
-// Counts the calls that may wake a worker for each procedure that they queue.
+// Counts the calls that may wake a worker for each procedure that they queue, and notes what
+// workers take for themselves.
 class WatchedScheduler final : public MasterProcedureScheduler {
  public:
   explicit WatchedScheduler(const Clock& clock) : MasterProcedureScheduler(clock) {}
-  void settle(EntryList&& batch, Caller caller) override {
-    if (caller == Caller::kAnybody) calls_of_anybody_.fetch_add(1);
-    MasterProcedureScheduler::settle(std::move(batch), caller);
+  std::size_t settle(EntryList&& batch, std::size_t own) override {
+    if (own == 0) calls_of_anybody_.fetch_add(1);
+    note_own(own);
+    return MasterProcedureScheduler::settle(std::move(batch), own);
+  }
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
+                   std::size_t own) override {
+    note_own(own);
+    return MasterProcedureScheduler::poll(run, patience, own);
   }
   void wake_for_ready() override {
     wakes_after_all_.fetch_add(1);
@@ -45,8 +53,16 @@ class WatchedScheduler final : public MasterProcedureScheduler {
   }
   [[nodiscard]] std::uint64_t calls_of_anybody() const { return calls_of_anybody_.load(); }
   [[nodiscard]] std::uint64_t wakes_after_all() const { return wakes_after_all_.load(); }
+  [[nodiscard]] std::size_t most_own() const { return most_own_.load(); }
 
  private:
+  void note_own(std::size_t own) {
+    std::size_t most = most_own_.load();
+    while (most < own && !most_own_.compare_exchange_weak(most, own)) {
+    }
+  }
+
+  std::atomic<std::size_t> most_own_{0};
   std::atomic<std::uint64_t> calls_of_anybody_{0};
   std::atomic<std::uint64_t> wakes_after_all_{0};
 };
@@ -113,20 +129,69 @@ TEST_CASE("what a worker queues while it goes on with another procedure is for o
   CHECK(workers.run() != 0);
 }
 
-TEST_CASE("a worker that calls callbacks before it polls wakes another one after all") {
+TEST_CASE("a worker that calls a crowd before it polls wakes another one after all") {
   const int callbacks = GENERATE(0, 1, 2000);  // none, one, a crowd
   WatchedWorkers workers(noop(), 1);
   workers.world.scripts["a"] = {.steps = 1, .locks = lock("one")};
-  workers.submit("a");
   workers.submit("a");
   std::atomic<int> called = 0;
   for (int i = 0; i < callbacks; ++i) {
     workers.executor->async(CallbackThread::kEngine)
         .wait(workers.ids.front(), [&](const Result<ProcedureResult>&) { ++called; });
   }
+  workers.ids.clear();
+  workers.submit("a");  // only this one is waited for
   CHECK(workers.run() == 0);
   CHECK(called == callbacks);
-  CHECK(workers.scheduler->wakes_after_all() == (callbacks != 0 ? 1 : 0));
+  CHECK(workers.scheduler->wakes_after_all() == (callbacks == 2000 ? 1 : 0));
+}
+
+// Each callback of the first run submits two procedures, and so causes two callbacks more, which
+// are called after the new procedures were queued.
+TEST_CASE("a worker that calls more callbacks than a run has procedures wakes another one first") {
+  const int procedures = GENERATE(30, 40);
+  WatchedWorkers workers(noop(), 1);
+  workers.world.scripts["a"] = {.steps = 1};
+  const AsyncExecutor async = workers.executor->async(CallbackThread::kEngine);
+  std::latch ended(2 * procedures);
+  const auto wait_for_end = [&](const Result<Submitted>& second) {
+    async.wait(second->id, [&](const Result<ProcedureResult>&) { ended.count_down(); });
+  };
+  for (int i = 0; i < procedures; ++i) {
+    const ProcedureId id = workers.executor->submit(Job(workers.world, "a"))->id;
+    async.wait(id, [&](const Result<ProcedureResult>&) {
+      for (int more = 0; more < 2; ++more) {
+        async.submit(Job(workers.world, "a"), {}, wait_for_end);
+      }
+    });
+  }
+  workers.executor->start();
+  ended.wait();
+  CHECK(workers.scheduler->wakes_after_all() == (procedures == 40 ? 1 : 0));
+}
+
+// Records of one run share a sync, so a worker keeps as many procedures as it runs in the time that
+// a second sync would take. Without records other workers get their share.
+TEST_CASE("a worker takes for itself as many procedures as are not worth another sync") {
+  struct Case {
+    bool keeps_records;
+    Duration step_takes;
+    std::size_t own_least;
+    std::size_t own_most;
+  };
+  const auto [keeps_records, step_takes, own_least, own_most] =
+      GENERATE(Case{true, 0us, 64, 64}, Case{true, 10us, 1, 64}, Case{true, 1ms, 1, 1},
+               Case{false, 0us, 1, 1});
+  WatchedWorkers workers(keeps_records ? threaded() : noop());
+  workers.world.scripts["a"] = {.steps = 3, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                  workers.clock->advance(step_takes);
+                                  return std::nullopt;
+                                }};
+  for (int i = 0; i < 200; ++i) workers.submit("a");
+  (void)workers.run();
+  const std::size_t own = workers.scheduler->most_own();
+  CHECK(own >= own_least);
+  CHECK(own <= own_most);
 }
 
 }  // namespace pv2::testing::who_wakes_test

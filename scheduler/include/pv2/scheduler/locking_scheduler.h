@@ -57,9 +57,10 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   using ProcedureScheduler::settle;
-  void settle(EntryList&& batch, Caller caller) override PV2_EXCLUDES(queues_mutex_);
-  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
-      PV2_EXCLUDES(queues_mutex_);
+  std::size_t settle(EntryList&& batch, std::size_t own) override PV2_EXCLUDES(queues_mutex_);
+  using ProcedureScheduler::poll;
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
+                   std::size_t own) override PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
   void wake_for_ready() override PV2_EXCLUDES(queues_mutex_);
@@ -111,6 +112,7 @@ class LockingScheduler : public ProcedureScheduler {
   struct Wakes {
     std::size_t any = 0;
     std::size_t top = 0;
+    std::size_t own = 0;  ///< Entries for which the caller needs no other worker.
   };
   enum class Work : std::uint8_t { kAny, kTop };
   /// Holds the mutex for a scope, and counts what is looked at in it.
@@ -142,11 +144,13 @@ class LockingScheduler : public ProcedureScheduler {
   void copy_waits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
   void confirm_limits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
-                       std::chrono::milliseconds patience) PV2_EXCLUDES(queues_mutex_);
-  std::size_t take(Work work, std::span<SchedulerEntry*> run) PV2_REQUIRES(queues_mutex_);
+                       std::chrono::milliseconds patience, std::size_t own)
+      PV2_EXCLUDES(queues_mutex_);
+  std::size_t take(Work work, std::span<SchedulerEntry*> run, std::size_t own)
+      PV2_REQUIRES(queues_mutex_);
   template <class Prepare, class Part>
   void in_sections(Prepare prepare, Part part) const PV2_EXCLUDES(queues_mutex_);
-  [[nodiscard]] Wakes claim_sleepers(Caller caller = Caller::kAnybody) PV2_REQUIRES(queues_mutex_);
+  [[nodiscard]] Wakes claim_sleepers(std::size_t own = 0) PV2_REQUIRES(queues_mutex_);
   void signal(const Wakes& wakes);
   void serve_rest() PV2_REQUIRES(queues_mutex_);
   [[nodiscard]] bool claim_one_for_ready() PV2_REQUIRES(queues_mutex_);

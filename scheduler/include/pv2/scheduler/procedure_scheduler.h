@@ -69,23 +69,23 @@ class ProcedureScheduler {
   /// is taken.
   virtual Status restore(SchedulerEntry& entry) = 0;
 
-  /// Who calls settle().
-  enum class Caller : std::uint8_t {
-    kAnybody,
-    kPollsNext,  ///< A worker that calls poll() next, before it does anything that may take long.
-  };
   /// Does with each entry of the batch, in order, what its disposition says, in one critical
-  /// section. Wakes as many sleeping workers as there is new work for, and no busy one; one less if
-  /// the caller polls next.
-  virtual void settle(EntryList&& batch, Caller caller) = 0;
-  void settle(EntryList&& batch) { settle(std::move(batch), Caller::kAnybody); }
+  /// section. Wakes as many sleeping workers as there is new work for, and no busy one. A worker
+  /// that calls poll() next, before it does anything that may take long, leaves up to `own` of the
+  /// entries that can run now to itself: nobody is woken for these. Returns how many they are.
+  virtual std::size_t settle(EntryList&& batch, std::size_t own) = 0;
+  void settle(EntryList&& batch) { settle(std::move(batch), 0); }
 
   /// Fills `run` with entries that can run, all of one class, each holding its lock set, and
-  /// returns how many: no more than a fair share if other workers wait in poll(). If no entry can
-  /// run, it waits at most `patience` (real time); it returns 0 after that, after nudge(), or after
-  /// stop(). An entry whose locks were granted here, not by admit(), has `granted_by_poll()` true:
-  /// that grant must be durable before the entry's step runs.
-  virtual std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) = 0;
+  /// returns how many: if other workers wait in poll(), no more than a fair share, or `own` if that
+  /// is more. If no entry can run, it waits at most `patience` (real time); it returns 0 after
+  /// that, after nudge(), or after stop(). An entry whose locks were granted here, not by admit(),
+  /// has `granted_by_poll()` true: that grant must be durable before the entry's step runs.
+  virtual std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
+                           std::size_t own) = 0;
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) {
+    return poll(run, patience, 1);
+  }
 
   /// Like poll(), for reserved workers: takes only work of the top classes, or work that the top
   /// classes wait for. Sleeps while there is none, whatever else could run.
