@@ -68,7 +68,7 @@ void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES
 
 void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
   const std::unique_ptr<WatermarkCommit> owned(this);
-  effects.reply(std::move(reply), why.unknown);
+  effects.reply(std::move(reply), why.not_written);  // a bound that nobody has used yet
 }
 
 }  // namespace pv2

@@ -82,6 +82,23 @@ struct Machine {
 
 }  // namespace
 
+TEST_CASE("an executor that cannot open its store for lack of space says so, and opens later") {
+  Machine machine;
+  const bool exists = GENERATE(false, true);
+  if (exists) {
+    machine.submit_both(machine.engine.open(machine.options()));
+    machine.engine.close();
+  }
+  machine.env.set_space(0);
+  const auto refused = ProcedureExecutor::open(machine.options());
+  CHECK(refused.status().code() == StatusCode::kStorageFull);
+
+  machine.mend();
+  machine.told = 0;
+  machine.submit_both(machine.engine.open(machine.options()));
+  CHECK(machine.told == 2);
+}
+
 TEST_CASE(
     "whichever operation of the file system fails, every client is told and a restart goes on") {
   const auto fault = GENERATE(Fault::kOnce, Fault::kForEver, Fault::kNoSpace);
