@@ -179,19 +179,18 @@ TEST_CASE("a worker takes for itself as many procedures as are not worth another
     std::size_t own_least;
     std::size_t own_most;
   };
-  const auto [keeps_records, step_takes, own_least, own_most] =
-      GENERATE(Case{true, 0us, 64, 64}, Case{true, 10us, 1, 64}, Case{true, 1ms, 1, 1},
-               Case{false, 0us, 1, 1});
-  WatchedWorkers workers(keeps_records ? threaded() : noop());
+  const Case as = GENERATE(Case{true, 0us, 64, 64}, Case{true, 10us, 1, 64}, Case{true, 1ms, 1, 1},
+                           Case{false, 0us, 1, 1});
+  WatchedWorkers workers(as.keeps_records ? threaded() : noop());
   workers.world.scripts["a"] = {.steps = 3, .run = [&](JobRun&) -> std::optional<Outcome> {
-                                  workers.clock->advance(step_takes);
+                                  workers.clock->advance(as.step_takes);
                                   return std::nullopt;
                                 }};
   for (int i = 0; i < 200; ++i) workers.submit("a");
   (void)workers.run();
   const std::size_t own = workers.scheduler->most_own();
-  CHECK(own >= own_least);
-  CHECK(own <= own_most);
+  CHECK(own >= as.own_least);
+  CHECK(own <= as.own_most);
 }
 
 }  // namespace pv2::testing::who_wakes_test
