@@ -216,7 +216,9 @@ void LockingScheduler::nudge(Work work) {
   {
     Section lock(*this);
     Sleepers& sleepers = work == Work::kAny ? any_ : top_;
-    if (std::exchange(sleepers.nudged, true) || sleepers.asleep == 0) return;
+    // An earlier nudge may be left over: the worker that it woke has found an entry.
+    const bool is_on_its_way = std::exchange(sleepers.nudged, true) && sleepers.tokens != 0;
+    if (is_on_its_way || sleepers.asleep == 0) return;
     --sleepers.asleep;
     ++sleepers.tokens;
   }

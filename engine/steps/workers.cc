@@ -171,9 +171,10 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
 
 // No run in which something waits is forgotten while a worker is idle. A worker begins its run,
 // then reads the idle count, then `watched`, and wakes an idle worker if there are some and none
-// watches. An idle worker counts itself, then looks at the runs, and watches if something waits
-// there and nobody else watches. A watcher that gives up sets `watched` to false and then looks
-// once more; one that has found work wakes another idle worker, if there is one.
+// watches, and if something waits in this run or in another one: it may be itself the worker that
+// was woken for the other one. An idle worker counts itself, then looks at the runs, and watches if
+// something waits there and nobody else watches. A watcher that gives up sets `watched` to false
+// and then looks once more; one that has found work wakes another idle worker, if there is one.
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   worker.is_idle = true;
@@ -211,6 +212,8 @@ void Workers::cease_to_be_idle(Worker& worker) {
   worker.is_idle = false;
   if (worker.work == Work::kTop) return;
   if (watched && others) core_.scheduler.nudge();
+  if (!publisher_.has_committed()) return;
+  pass_on_watch(worker);  // to publish may take long
   publisher_.publish_committed();
 }
 
@@ -268,8 +271,7 @@ bool Workers::help_out(Worker& worker) {
 // `worker` has begun a round in which `waiting` jobs wait. If it has just found them, it is still
 // counted as idle itself.
 void Workers::tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared) {
-  if (waiting == 0 || worker.work == Work::kTop) return;
-  if (core_.idle_workers.load() == (worker.is_idle ? 1U : 0U)) return;
+  if (waiting == 0 || worker.work == Work::kTop || !are_others_idle(worker)) return;
   if (shared || !core_.watched.load()) core_.scheduler.nudge();
 }
 
@@ -326,6 +328,21 @@ bool Workers::something_waits_for_publisher() const {
 void Workers::begin_run(Taken& taken, Worker& worker, bool publishes) {
   worker.pace.begin_run();
   begin_round(taken, worker, publishes);
+  pass_on_watch(worker);
+}
+
+// A worker that was nudged because something waits in a run may find other work first, and does not
+// look at the runs then.
+void Workers::pass_on_watch(const Worker& worker) {
+  if (worker.work == Work::kTop || core_.watched.load() || !are_others_idle(worker)) return;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    if (i == worker.index || core_.runs[i].number_if_something_waits() == 0) continue;
+    return core_.scheduler.nudge();
+  }
+}
+
+bool Workers::are_others_idle(const Worker& worker) const {
+  return core_.idle_workers.load() > (worker.is_idle ? 1U : 0U);
 }
 
 class Workers::ShortRun {

@@ -143,6 +143,8 @@ class Workers {
   bool look_through_runs(Worker& worker);
   void cease_to_be_idle(Worker& worker);
   void tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared);
+  void pass_on_watch(const Worker& worker);
+  [[nodiscard]] bool are_others_idle(const Worker& worker) const;
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
   enum class WasIdle : std::uint8_t { kNo, kYes };
   std::size_t take_and_run(Polled& polled, Worker& worker, std::size_t max_steps = SIZE_MAX,

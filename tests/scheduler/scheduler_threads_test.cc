@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -256,6 +257,32 @@ TEMPLATE_TEST_CASE("a nudge ends one waiting poll, or else the next one that wou
   CHECK(scheduler.counts().sleeping == 1);
   scheduler.stop();
   for (std::thread& worker : workers) worker.join();
+}
+
+TEMPLATE_TEST_CASE("a nudge that woke a worker which found an entry does not swallow the next one",
+                   "", Simple, Master) {
+  SystemClock clock;
+  typename TestType::Type scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  std::latch inside(1);
+  std::latch release(1);
+  {
+    Workers workers(scheduler, 2, 1, [&](SchedulerEntry&) {
+      inside.count_down();
+      release.wait();
+      return Disposition::kComplete;
+    });
+    wait_until_sleeping(scheduler, 2);
+    CHECK(scheduler.settle(batch_of(1, entries), 1) == 1);  // wakes nobody
+    scheduler.nudge();
+    inside.wait();
+    CHECK(scheduler.counts().sleeping == 1);
+
+    scheduler.nudge();
+
+    wait_until_sleeping(scheduler, 0);
+    release.count_down();
+  }
 }
 
 TEMPLATE_TEST_CASE("a poll leaves other waiting workers their share", "", Simple, Master) {

@@ -5,11 +5,14 @@
 // of a higher class; and an idle worker takes them over. A procedure that goes back to the queue is
 // not lost, keeps its place and its locks, and is no longer in flight.
 
+#include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/store/noop_procedure_store.h>
 
 #include <atomic>
+#include <barrier>
 #include <latch>
 #include <mutex>
+#include <span>
 #include <thread>
 
 #include "model/looks.h"
@@ -108,6 +111,16 @@ JobScript submits_meta(EngineWorld& engine) {
           },
           .locks = table("first")};
 }
+
+// Its workers sleep until they are woken, and not for a second.
+class PatientScheduler final : public MasterProcedureScheduler {
+ public:
+  using MasterProcedureScheduler::MasterProcedureScheduler;
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
+                   std::size_t own) override {
+    return MasterProcedureScheduler::poll(run, patience < 1s ? patience : 24h, own);
+  }
+};
 
 }  // namespace
 
@@ -468,6 +481,42 @@ TEST_CASE(
   CHECK(executor->wait(urgent)->status.ok());  // hangs if it waits for the slow step
   CHECK(executor->wait(holder)->status.ok());
   crowd.first_may_end.count_down();
+}
+
+// Steps that wait for each other, as many as there are workers: each idle worker has to come and
+// take one, out of whichever run it waits in. The workers of this test would sleep for ever
+// otherwise; in a program they look again after a second.
+TEST_CASE("no procedure that waits in a run is forgotten while a worker sleeps") {
+  struct Case {
+    bool keeps_records;
+    unsigned workers;
+    int meet;  // as many steps wait for each other
+    int others;
+  };
+  const Case as = GENERATE(Case{true, 3, 3, 0}, Case{true, 4, 3, 2}, Case{true, 16, 8, 8},
+                           Case{false, 3, 3, 0}, Case{false, 16, 9, 32});
+  CAPTURE(as.keeps_records, as.workers, as.meet);
+  World world;
+  std::barrier all(as.meet);
+  world.scripts["meets"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                              all.arrive_and_wait();
+                              return std::nullopt;
+                            }};
+  world.scripts["other"] = {.steps = 1};
+  auto store = as.keeps_records ? threaded(std::make_shared<MemoryDisk>()) : noop();
+  ExecutorOptions options = with_workers(world, std::move(store), as.workers);
+  options.clock = std::make_shared<SystemClock>();
+  options.scheduler = std::make_unique<PatientScheduler>(*options.clock);
+  const auto executor = started(std::move(options));
+  for (int round = 0; round < 200; ++round) {
+    std::latch ended(as.meet + as.others);
+    for (int i = 0; i < as.meet + as.others; ++i) {
+      executor->async(CallbackThread::kEngine)
+          .execute(Job(world, i < as.meet ? "meets" : "other"), {},
+                   [&](const Result<ProcedureResult>&) { ended.count_down(); });
+    }
+    ended.wait();
+  }
 }
 
 }  // namespace pv2::testing::worker_runs_test
