@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -34,6 +36,8 @@ class NextPoll {
   static void take(const void* engine, std::size_t taken) noexcept {
     if (taken == 0) return;
     NextPoll* const scope = scope_of(engine);
+    PV2_ASSERT(scope != nullptr && taken <= scope->left_,
+               "a scheduler leaves to its caller no more than the caller takes");
     scope->left_ -= taken;
     scope->has_taken_ = true;
   }

@@ -212,8 +212,6 @@ void Workers::cease_to_be_idle(Worker& worker) {
   worker.is_idle = false;
   if (worker.work == Work::kTop) return;
   if (watched && others) core_.scheduler.nudge();
-  if (!publisher_.has_committed()) return;
-  pass_on_watch(worker);  // to publish may take long
   publisher_.publish_committed();
 }
 

@@ -7,6 +7,9 @@
 // in flight a step wakes no thread. When the store answers "durable at once" (Noop), the worker
 // publishes too, and goes on at once with procedures that are alone (go_on()).
 //
+// With a store that keeps records a worker whose steps are short takes up to 64 procedures though
+// other workers sleep, because their records then share a sync (RunPace::own()).
+//
 // A step that takes long delays other procedures by two milliseconds at most while a worker is
 // idle: idle workers take the procedures that wait behind it out of its worker's run. One of them,
 // the watcher, looks at all runs every millisecond, and helps in those in which something waits
