@@ -239,7 +239,7 @@ void encode_header(const Execution& execution, std::string& out) {
   PV2_ASSERT(execution.id && execution.root()->id, "a procedure that has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "a procedure that has a record has a type");
   const EntryLocks& locks = execution.locks();
-  RowWriter row(out, header_bytes_max(execution));
+  RowWriter row(header_bytes_max(execution));
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
   if (const Execution* const parent = execution.parent_execution()) {
@@ -265,6 +265,7 @@ void encode_header(const Execution& execution, std::string& out) {
   char* const arguments = row.open_frame();
   row.put_raw(execution.arguments);
   row.close_frame(arguments);
+  row.append_to(out);
 }
 
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {

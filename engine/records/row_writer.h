@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowWriter: writes a row at the end of a string. It makes the string long enough for the largest
-// possible row, writes without further checks of its size, and cuts off the rest. So the string
-// grows once, not with each field. The caller computes the size; a larger row fails an assertion.
+// RowWriter: writes a row and appends it to a string. It writes into room for the largest possible
+// row, without further checks of its size. So the string grows once, not with each field, and only
+// by what the row has: the largest row is several times as long, and to fill so much memory in each
+// record costs more than to copy the row. The caller computes the size; a larger row fails an
+// assertion.
 
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,15 +29,10 @@ class RowWriter {
   /// a varint.
   static constexpr std::size_t kFieldMax = 2 + kVarintBytesMax;
 
-  RowWriter(std::string& out, std::size_t bytes_max) : out_(out) {
-    const std::size_t start = out.size();
-    out.resize(start + bytes_max);
-    at_ = out.data() + start;
-  }
-  ~RowWriter() {
-    const auto size = static_cast<std::size_t>(at_ - out_.data());
-    PV2_ASSERT(size <= out_.size(), "a row fits the room that was made for it");
-    out_.resize(size);
+  explicit RowWriter(std::size_t bytes_max) {
+    if (bytes_max > kRoom) more_room_ = std::make_unique_for_overwrite<char[]>(bytes_max);
+    begin_ = at_ = more_room_ ? more_room_.get() : room_;
+    end_ = begin_ + bytes_max;
   }
   RowWriter(const RowWriter&) = delete;
   RowWriter& operator=(const RowWriter&) = delete;
@@ -46,7 +44,7 @@ class RowWriter {
     at_ = at;
   }
   void put_raw(std::string_view bytes) noexcept {
-    PV2_ASSERT(bytes.size() <= static_cast<std::size_t>(out_.data() + out_.size() - at_),
+    PV2_ASSERT(bytes.size() <= static_cast<std::size_t>(end_ - at_),
                "a row fits the room that was made for it");
     if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
@@ -93,9 +91,20 @@ class RowWriter {
     seal_frame(frame, static_cast<std::size_t>(at_ - frame) - kFrameHeaderBytes);
   }
 
+  /// Appends what was written to `out`.
+  void append_to(std::string& out) const {
+    PV2_ASSERT(at_ <= end_, "a row fits the room that was made for it");
+    out.append(begin_, at_);
+  }
+
  private:
-  std::string& out_;
+  static constexpr std::size_t kRoom = 2048;  // for any row whose strings are short
+
+  char* begin_;
   char* at_;
+  char* end_;
+  std::unique_ptr<char[]> more_room_;
+  char room_[kRoom];
 };
 
 }  // namespace pv2

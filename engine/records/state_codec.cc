@@ -207,7 +207,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.record.image.view();
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
-  RowWriter row(out, state_bytes_max(execution, next));
+  RowWriter row(state_bytes_max(execution, next));
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
   row.varint(state_field::kStep, next.step);
@@ -231,6 +231,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   char* const user = row.open_frame();
   row.put_raw(image);
   row.close_frame(user);
+  row.append_to(out);
 }
 
 Status decode_state(std::string_view row, CommitSequence sequence, Execution& execution,
