@@ -24,8 +24,12 @@ class CompactBytes {
  public:
   CompactBytes() = default;
   explicit CompactBytes(std::string_view bytes) { *this = bytes; }
-  CompactBytes(const CompactBytes&) = delete;
-  CompactBytes& operator=(const CompactBytes&) = delete;
+  CompactBytes(CompactBytes&& other) noexcept : word_(std::exchange(other.word_, 0)) {}
+  /// The two change places, so that the memory of both is used again.
+  CompactBytes& operator=(CompactBytes&& other) noexcept {
+    std::swap(word_, other.word_);
+    return *this;
+  }
   ~CompactBytes() { clear(); }
 
   /// `bytes` may be a view of this string.

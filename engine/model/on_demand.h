@@ -24,6 +24,8 @@ class OnDemand {
     if (!held_) held_ = std::make_unique<Held>();
     return held_->value;
   }
+  /// From here on a read sees a default value again.
+  void reset() noexcept { held_.reset(); }
 
  private:
   struct Held : Recycled {

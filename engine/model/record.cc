@@ -39,10 +39,10 @@ FailureAfter failure_after(const Record& last, const Transition& next) noexcept 
   const Status& error_before = before != nullptr ? before->error : kNone;
   const auto sequence = before != nullptr ? std::optional(before->sequence) : std::nullopt;
   if (next.parked) {
-    const bool again = next.error.ok() && before != nullptr;
-    return {error_before, again ? before->parked : next.error, next.undo_error, sequence};
+    const bool again = next.error().ok() && before != nullptr;
+    return {error_before, again ? before->parked : next.error(), next.undo_error(), sequence};
   }
-  return {next.error.ok() ? error_before : next.error, kNone, next.undo_error, sequence};
+  return {next.error().ok() ? error_before : next.error(), kNone, next.undo_error(), sequence};
 }
 
 bool Record::may_become(ProcedureState next, MovedBy by) const noexcept {
@@ -54,7 +54,7 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   PV2_ASSERT(may_become(next.state, next.bypassed ? MovedBy::kBypass : MovedBy::kStep),
              "a record moves a state along the table");
   PV2_ASSERT(!next.parked || !is_finished(next.state), "a procedure that has ended is not parked");
-  PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,
+  PV2_ASSERT(!next.has_error() || next.undo_error().ok() || next.state == ProcedureState::kFailed,
              "only a failed procedure has the error of an undo");
   if (may_carry_failure(*this, next)) {
     const FailureAfter after = failure_after(*this, next);
@@ -70,9 +70,9 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   while (undo.size() > kept) undo.pop_back();
   if (adds) undo.push_back({ran_step, next.undo_is_unfinished ? kUnfinishedStep : sequence});
   if (next.history) history.add(*next.history);
-  if (next.new_image) image = next.image;
-  if (next.interrupted) set_interrupted(std::move(next.interrupted));
-  set_result(next.result);
+  if (next.new_image) image = std::move(next.image);
+  if (next.interrupted() != nullptr) set_interrupted(next.take_interrupted());
+  set_result(next.result());
   static_cast<Progress&>(*this) = next;
 }
 
@@ -91,6 +91,13 @@ void Transition::begin(const Record& last, WallTime now) noexcept {
   updated = now;
   ended_age = kNotDated;
   in_results = false;
+}
+
+void Transition::reset() noexcept {
+  CompactBytes memory = std::move(image);
+  std::destroy_at(this);  // rebuilt in place: assigning costs three times as much
+  std::construct_at(this);
+  image = std::move(memory);
 }
 
 }  // namespace pv2

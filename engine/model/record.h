@@ -197,7 +197,8 @@ struct Record : Progress {
     PV2_ASSERT(may_become(next, by), "a state in memory moves along the table");
     state = next;
   }
-  /// Becomes `next`, which batch `sequence` made durable; `next.interrupted` is moved away.
+  /// Becomes `next`, which batch `sequence` made durable; its image and its interrupted
+  /// members are moved away.
   /// `ran_step` is the step that ran, or was undone.
   void assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence);
   /// Becomes `next`, which begins a wait without a record. The members that only a record changes
@@ -219,20 +220,55 @@ struct Transition : Progress {
   bool undo_is_unfinished = false;  ///< With kPush: the undo of that step ran.
   bool audited = false;             ///< At the end of a root: there are audit rows.
   bool new_image = false;           ///< `image` replaces the durable one.
-  std::optional<HistoryEntry> history;
-  /// In the head of a domain whose rollback is being planned: replaces Record::interrupted.
-  std::unique_ptr<InterruptedMembers> interrupted{};
-  Status error;         ///< Not OK: becomes the failure that the record carries.
-  Status undo_error{};  ///< Not OK: why this attempt to undo failed. Another one follows.
-  std::string image;
-  std::string result;  ///< Always the whole result. Empty: an earlier result is dropped.
-
   // Consequences of its publication. These are not recorded.
   OrderEffect order = OrderEffect::kNone;
   bool ends_waits = true;    ///< Awaited values are forgotten; the next run asks again.
   bool requeue = false;      ///< The procedure runs again at once (again()).
   SteadyTime due = kNotDue;  ///< With a deadline: when it passes, by the monotonic clock.
-  Status retried;            ///< Not OK: why the attempt failed; listeners are told.
+
+  std::optional<HistoryEntry> history;
+  CompactBytes image;
+
+  /// Whether error() or undo_error() says why something failed.
+  [[nodiscard]] bool has_error() const noexcept {
+    return seldom_.is_made() && !(seldom_->error.ok() && seldom_->undo_error.ok());
+  }
+  /// Not OK: becomes the failure that the record carries.
+  [[nodiscard]] const Status& error() const noexcept { return seldom_->error; }
+  void set_error(Status error) {
+    if (!error.ok() || seldom_.is_made()) seldom_.edit().error = std::move(error);
+  }
+  /// Not OK: why this attempt to undo failed. Another one follows.
+  [[nodiscard]] const Status& undo_error() const noexcept { return seldom_->undo_error; }
+  void set_undo_error(Status error) {
+    if (!error.ok() || seldom_.is_made()) seldom_.edit().undo_error = std::move(error);
+  }
+  /// Always the whole result. Empty: an earlier result is dropped.
+  [[nodiscard]] std::string_view result() const noexcept {
+    return seldom_.is_made() ? std::string_view(seldom_->result) : std::string_view();
+  }
+  void set_result(std::string result) {
+    if (!result.empty() || seldom_.is_made()) seldom_.edit().result = std::move(result);
+  }
+  /// In the head of a domain whose rollback is being planned: replaces Record::interrupted().
+  /// nullptr: that stays.
+  [[nodiscard]] const InterruptedMembers* interrupted() const noexcept {
+    return seldom_.is_made() ? seldom_->interrupted.get() : nullptr;
+  }
+  void set_interrupted(std::unique_ptr<InterruptedMembers> interrupted) {
+    seldom_.edit().interrupted = std::move(interrupted);
+  }
+  [[nodiscard]] std::unique_ptr<InterruptedMembers> take_interrupted() noexcept {
+    return seldom_.is_made() ? std::move(seldom_.edit().interrupted) : nullptr;
+  }
+  /// Not OK: why the attempt failed; listeners are told. Not recorded.
+  [[nodiscard]] bool is_retried() const noexcept {
+    return seldom_.is_made() && !seldom_->retried.ok();
+  }
+  [[nodiscard]] const Status& retried() const noexcept { return seldom_->retried; }
+  void set_retried(Status why) {
+    if (!why.ok() || seldom_.is_made()) seldom_.edit().retried = std::move(why);
+  }
 
   /// Begins the record after `last`: like `last`, but without a wait and without the date of an
   /// end.
@@ -248,6 +284,18 @@ struct Transition : Progress {
     patience = Duration::zero();
     awaits = false;
   }
+  /// Begins anew; the memory of the image is kept.
+  void reset() noexcept;
+
+ private:
+  struct Seldom {
+    Status error;
+    Status undo_error;
+    Status retried;
+    std::string result;
+    std::unique_ptr<InterruptedMembers> interrupted;
+  };
+  OnDemand<Seldom> seldom_;
 };
 
 /// Views into `last` and `next`: the failure that the record after `last` carries.
@@ -263,7 +311,7 @@ struct FailureAfter {
 [[nodiscard]] FailureAfter failure_after(const Record& last, const Transition& next) noexcept;
 /// Whether that record may carry a failure. Cheap, and false for most records.
 [[nodiscard]] inline bool may_carry_failure(const Record& last, const Transition& next) noexcept {
-  return last.failure() != nullptr || !next.error.ok() || !next.undo_error.ok();
+  return last.failure() != nullptr || next.has_error();
 }
 
 /// The undo list after `last`: its first `kept` entries stay, and an entry for `ran_step` is added

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/inbox.h"
+#include "model/on_demand.h"
 #include "model/record.h"
 #include "model/reply.h"
 #include "pv2/engine/procedure_result.h"
@@ -42,6 +43,8 @@ struct EngineRequest : CommitRequest {
   /// state mutex.
   [[nodiscard]] virtual bool is_narrow() const noexcept { return false; }
 
+  Execution* execution = nullptr;  ///< The procedure whose record it is; nullptr: of none.
+
  protected:
   ~EngineRequest() = default;
 };
@@ -52,7 +55,6 @@ struct InsertCommit final : EngineRequest {
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
   [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
-  Execution* execution = nullptr;
   bool holds_locks = false;  ///< The root's lock grant is part of this record.
   /// A submitter: the first one, or a duplicate that came while the record was on the way.
   struct Submitter {
@@ -82,7 +84,18 @@ struct InsertCommit final : EngineRequest {
   }
 };
 
-/// The record of a step, of the undoing of one, or of a lock grant.
+/// What the records of few steps bring with them.
+struct RareOfStep {
+  std::vector<Execution*> children;
+  std::size_t reserved = 0;  ///< How much of EngineState::spawning it has reserved.
+  /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
+  std::vector<InsertCommit*> roots;
+  std::unique_ptr<InboxUse> inbox_use;
+  Reply<Status> reply;  ///< To an operator's order.
+};
+
+/// The record of a step, of the undoing of one, or of a lock grant. Thousands may be on the way,
+/// and each is written by a worker and read by the publisher: so it is small.
 struct StepCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
@@ -96,21 +109,15 @@ struct StepCommit final : EngineRequest {
     kGrant,     ///< Only that the locks are held. The step follows.
     kGiveBack,  ///< Only that the locks are given back.
   };
-  Execution* execution = nullptr;
   Kind kind = Kind::kStep;
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
   bool was_parked = false;   ///< Set on publication: whether the last record says so.
   Transition next;
   ProcedureId producer;  ///< Completes what the step awaits, if the step named it.
-  std::vector<Execution*> children;
-  std::size_t reserved = 0;  ///< How much of EngineState::spawning it has reserved.
-  /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
-  std::vector<InsertCommit*> roots;
-  std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
-  Reply<Status> reply;                  ///< To an operator's order.
-  std::string scratch;                  ///< A buffer for fields of children.
+  OnDemand<RareOfStep> rare;
 
   [[nodiscard]] bool is_undo() const noexcept { return kind == Kind::kUndo; }
+  [[nodiscard]] bool spawns() const noexcept { return rare.is_made() && !rare->children.empty(); }
   /// Whether it changes the locks and nothing else.
   [[nodiscard]] bool is_only_locks() const noexcept {
     return kind == Kind::kGrant || kind == Kind::kGiveBack;
@@ -118,24 +125,18 @@ struct StepCommit final : EngineRequest {
 
   /// Ready for the next step; buffers keep their memory.
   void reset() {
-    std::string image = std::move(next.image);
-    image.clear();
     batch.clear();
     sequence = {};
     status = {};
     execution = nullptr;
     kind = Kind::kStep;
     needs_record = true;
-    std::destroy_at(&next);  // rebuilt in place: assigning costs three times as much
-    std::construct_at(&next);
-    next.image = std::move(image);
+    next.reset();
     producer = {};
-    children.clear();
-    roots.clear();
-    inbox_use.reset();
-    reply = {};
+    rare.reset();
   }
 };
+static_assert(sizeof(StepCommit) <= 256, "four lines of a cache");
 
 /// Deletes the rows of an ended root's descendants and messages that no step will consume, and
 /// corrects the dates of results, a bounded chunk at a time.

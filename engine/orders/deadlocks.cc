@@ -134,10 +134,10 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
   last.history =
       HistoryEntry{member.record.step, member.record.attempt, Outcome::Kind::kFail, last.updated};
-  last.error =
+  last.set_error(
       bounded(Status(StatusCode::kDeadlock,
                      "given up to end a deadlock, as the youngest in it: " + why +
-                         "; submit it again, or let all of them take their locks in one order"));
+                         "; submit it again, or let all of them take their locks in one order")));
   write(member, std::move(commit), effects);
 }
 
@@ -157,10 +157,10 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.undo = UndoChange::kPush;  // the turn is not over
   next.undo_is_unfinished = true;
   next.holds_locks = false;
-  next.error = bounded(Status(
+  next.set_error(bounded(Status(
       StatusCode::kDeadlock,
       "its undoing is in a deadlock with others, as the youngest in it: " + why +
-          "; undo by hand what " + name_of(member.id) + " has done, or free what it waits for"));
+          "; undo by hand what " + name_of(member.id) + " has done, or free what it waits for")));
   write(member, std::move(commit), effects);
 }
 
@@ -176,13 +176,13 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   next.stop_waiting();
   next.parked = true;
   next.holds_locks = member.holds_locks() && !member.locks().empty();
-  next.error =
+  next.set_error(
       bounded(Status(StatusCode::kDeadlock,
                      "it is in a deadlock with others that cannot be undone either, as the "
                      "youngest in it: " +
                          why +
                          "; free what it waits for and retry it, skip its step, or bypass its "
-                         "tree"));
+                         "tree")));
   write(member, std::move(commit), effects);
 }
 

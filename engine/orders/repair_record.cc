@@ -69,8 +69,8 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, const Order& order)
   core.begin_wait(Duration::zero(), next);
   next.ends_waits = false;
   if (member.record.failure() != nullptr) {
-    commit->is_undo() ? next.undo_error = member.record.failure()->undo
-                      : next.error = member.record.failure()->error;
+    commit->is_undo() ? next.set_undo_error(member.record.failure()->undo)
+                      : next.set_error(member.record.failure()->error);
   }
   return commit;
 }
@@ -96,7 +96,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   const bool ends = !turn.leads || turn.ends_domain;
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
-  if (turn.ends_domain) next.error = domain.rare->cause;
+  if (turn.ends_domain) next.set_error(domain.rare->cause);
   if (turn.ends_domain) next.bypassed = member.record.sent_back;
   if (turn.ends_domain) next.reported = !member.is_root();
   return commit;
@@ -145,7 +145,7 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, const Order& order)
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
   if (head.record.failure() && head.record.state != ProcedureState::kFailed) {
-    commit->next.error = head.record.failure()->error;  // of the attempt before this order
+    commit->next.set_error(head.record.failure()->error);  // of the attempt before this order
   }
   return commit;
 }
@@ -186,9 +186,9 @@ std::unique_ptr<StepCommit> end_domain(EngineCore& core, const Order& order,
   next.bypassed = true;
   next.reported = !head.is_root();
   next.holds_locks = false;
-  next.result.clear();
+  next.set_result({});
   next.deadline.reset();
-  next.error = bypassed(head.domain, entry);
+  next.set_error(bypassed(head.domain, entry));
   note_history(*commit, Outcome::Kind::kBypassed, head.record.step);
   return commit;
 }
@@ -251,7 +251,7 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   core.date_end(execution, commit->next);
   write_rows(*commit);
   insert_audit(entry, root.id, number, commit->batch);
-  commit->reply = std::move(reply);
+  commit->rare.edit().reply = std::move(reply);
   execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.log(LogLevel::kWarning,

@@ -33,7 +33,7 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
   const KeptResult kept{.age = last.ended_age,
                         .id = execution.id,
                         .nonce = execution.nonce(),
-                        .bytes = kept_bytes(execution.arguments.size(), image, last.result.size(),
+                        .bytes = kept_bytes(execution.arguments.size(), image, last.result().size(),
                                             execution.owner().size())};
   std::string row;
   encode_kept(kept, row);

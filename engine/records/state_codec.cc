@@ -30,7 +30,7 @@ const InterruptedMembers* interrupted_of(const Execution& execution, const Trans
   const bool over = next.state == ProcedureState::kRolledBack &&
                     (next.reported || execution.root() == &execution);
   if (over) return nullptr;
-  return next.interrupted ? next.interrupted.get() : execution.record.interrupted();
+  return next.interrupted() != nullptr ? next.interrupted() : execution.record.interrupted();
 }
 
 std::uint64_t flags_of(const Transition& next, bool knows_interrupted) {
@@ -197,15 +197,14 @@ std::size_t state_bytes_max(const Execution& execution, const Transition& next) 
                                   2 * (execution.record.undo.size() + 1) +
                                   2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);
   return 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-         failure_bytes(execution.record, next) + next.result.size() +
+         failure_bytes(execution.record, next) + next.result().size() +
          (next.new_image ? next.image.size() : execution.record.image.size());
 }
 
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out) {
   assert_makes_sense(next);
-  const std::string_view image =
-      next.new_image ? std::string_view(next.image) : execution.record.image.view();
+  const std::string_view image = next.new_image ? next.image.view() : execution.record.image.view();
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
   RowWriter row(state_bytes_max(execution, next));
   char* const frame = row.open_frame();
@@ -225,7 +224,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   if (may_carry_failure(execution.record, next)) {
     encode_failure(row, failure_after(execution.record, next));
   }
-  if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
+  if (!next.result().empty()) row.bytes(state_field::kResult, next.result());
   if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age.count());
   row.close_frame(frame);
   char* const user = row.open_frame();

@@ -35,7 +35,7 @@ Status SpawnedChildren::adopt() {
   covered_ = locks.empty() || locks.scope() == LockScope::kOperation || frame_.has_work();
   Status status = make_children();
   if (!status.ok()) return status;
-  const std::vector<Execution*>& children = frame_.commit.children;
+  const std::vector<Execution*>& children = frame_.commit.rare->children;
   status = reserve_ids();
   for (std::size_t i = 0; status.ok() && i < children.size(); ++i) {
     status = check_no_upgrade(*children[i]);
@@ -61,7 +61,7 @@ Status SpawnedChildren::make_children() {
     if (concurrent > 1) child->undo_order = spawned.options.undo_order;
     child->belong_to(&parent);
     child->record.step = spawned.type->steps.front().number;
-    Status described = describe_new(*spawned.object, *child, frame_.commit.scratch);
+    Status described = describe_new(*spawned.object, *child, frame_.scratch);
     if (!described.ok()) return described;
     bytes += child->arguments.size() + child->record.image.size();
     if (bytes > record_bytes_max(frame_.core.store_limits)) {
@@ -71,7 +71,7 @@ Status SpawnedChildren::make_children() {
     child->object = std::move(spawned.object);
     PV2_ASSERT(child->root() == parent.root() && child->parent_execution() == &parent,
                "a child is in the tree of its parent");
-    frame_.commit.children.push_back(child.release());
+    frame_.commit.rare.edit().children.push_back(child.release());
   }
   spawned_.clear();
   return Status();
@@ -80,7 +80,8 @@ Status SpawnedChildren::make_children() {
 // Counts the children as live, and gives them their ids.
 Status SpawnedChildren::reserve_ids() {
   EngineCore& core = frame_.core;
-  const std::vector<Execution*>& children = frame_.commit.children;
+  RareOfStep& rare = frame_.commit.rare.edit();
+  const std::vector<Execution*>& children = rare.children;
   StateLock lock(core, Width::kNarrow);
   const std::size_t most = core.options.max_live_procedures;
   const std::size_t others = core.state.live.size() + core.state.spawning;
@@ -90,7 +91,7 @@ Status SpawnedChildren::reserve_ids() {
   }
   const auto first_id = core.state.ids.allocate(children.size());
   if (!first_id.ok()) return first_id.status();
-  core.state.spawning += frame_.commit.reserved = children.size();
+  core.state.spawning += rare.reserved = children.size();
   for (std::size_t i = 0; i < children.size(); ++i) {
     children[i]->id = ProcedureId{first_id->value + i};
   }
@@ -98,10 +99,10 @@ Status SpawnedChildren::reserve_ids() {
 }
 
 void SpawnedChildren::insert_children() {
-  PV2_ASSERT(frame_.commit.reserved == frame_.commit.children.size(),
+  PV2_ASSERT(frame_.commit.rare->reserved == frame_.commit.rare->children.size(),
              "children are counted as live before they are inserted");
   Transition first;
-  for (Execution* child : frame_.commit.children) {
+  for (Execution* child : frame_.commit.rare->children) {
     // If the parent gives its locks back with this record, they cover no child: the children queue
     // for their own locks.
     child->record.holds_locks =
@@ -116,21 +117,22 @@ Status SpawnedChildren::no_room(std::size_t others) const {
   return {StatusCode::kResourceExhausted,
           fmt::format("step {} spawns {} children, and {} procedures are live; the limit is {} "
                       "(max_live_procedures)",
-                      frame_.name(), frame_.commit.children.size(), others,
+                      frame_.name(), frame_.commit.rare->children.size(), others,
                       frame_.core.options.max_live_procedures)};
 }
 
 void SpawnedChildren::abandon() {
   EngineCore& core = frame_.core;
-  StepCommit& commit = frame_.commit;
   spawned_.clear();
-  if (commit.reserved != 0) {
+  if (!frame_.commit.rare.is_made()) return;
+  RareOfStep& rare = frame_.commit.rare.edit();
+  if (rare.reserved != 0) {
     StateLock lock(core, Width::kNarrow);
-    PV2_ASSERT(core.state.spawning >= commit.reserved,
+    PV2_ASSERT(core.state.spawning >= rare.reserved,
                "children were counted when they got their ids");
-    core.state.spawning -= std::exchange(commit.reserved, 0);
+    core.state.spawning -= std::exchange(rare.reserved, 0);
   }
-  for (Execution* child : commit.children) {
+  for (Execution* child : rare.children) {
     const std::unique_ptr<Execution> owned(child);
     if (child->id) {
       EntryList one;
@@ -139,7 +141,7 @@ void SpawnedChildren::abandon() {
     }
     child->object.reset();
   }
-  commit.children.clear();
+  rare.children.clear();
 }
 
 }  // namespace pv2

@@ -114,7 +114,7 @@ void StepDecision::finish(std::string result) {
   if (result.size() > record_bytes_max(frame_.core.store_limits)) {
     return record_.fail(frame_.too_large("the result", result.size()));
   }
-  frame_.commit.next.result = std::move(result);
+  frame_.commit.next.set_result(std::move(result));
   advance_to(0);
 }
 
@@ -129,7 +129,7 @@ void StepDecision::advance_to(std::uint32_t step) {
   next.unsure = false;
   ++next.visits;
   if (Status noted = note_undo(step); !noted.ok()) return record_.fail(std::move(noted));
-  const bool waits = !frame_.commit.children.empty();
+  const bool waits = frame_.commit.spawns();
   if (step == 0 && !waits) {
     record_.become(ProcedureState::kSuccess);
     record_.release_object();
@@ -173,7 +173,7 @@ void StepDecision::cannot_advance(const Status& error) {
       effects_.children.may_find_room() && frame_.execution.record.attempt < kRoomAttempts;
   if (!not_now && !unread && !crowded) return record_.fail(error);
   Transition& next = frame_.commit.next;
-  next.result.clear();
+  next.set_result({});
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
   // A disk that cannot be read may stay unreadable, and a full engine may stay full. So these
@@ -241,7 +241,7 @@ void StepDecision::end_turns() {
   next.holds_locks = execution.turn().leads && !execution.turn().ends_domain;
   next.state = next.holds_locks ? ProcedureState::kFailed : ProcedureState::kRolledBack;
   if (!execution.turn().ends_domain) return;
-  next.error = execution.domain.rare->cause;
+  next.set_error(execution.domain.rare->cause);
   next.bypassed = execution.record.sent_back;
   next.reported = !execution.is_root();
 }
@@ -255,7 +255,8 @@ void StepDecision::retry_undo(const Outcome& outcome) {
   pause_.back_off(outcome.error, outcome.unsure);
   next.undo = UndoChange::kPush;  // the turn is not over
   // The record keeps the error that the tree failed with, in addition to this one.
-  next.undo_error = std::exchange(next.error, Status());
+  next.set_undo_error(next.error());
+  next.set_error(Status());
 }
 
 }  // namespace pv2

@@ -15,11 +15,12 @@
 namespace pv2 {
 
 StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
-                     WallTime began)
+                     std::string& buffer, WallTime began)
     : core(engine),
       execution(procedure),
       commit(record),
       random(source),
+      scratch(buffer),
       now(began),
       step(procedure.turn_step() != 0 ? procedure.turn_step() : procedure.record.step),
       undo(procedure.turn_step() != 0) {}

@@ -20,12 +20,13 @@ struct StepInfo;
 struct StepFrame {
   /// Begins, at `began`, a run of the step that `procedure` has to run or to undo.
   StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
-            WallTime began);
+            std::string& buffer, WallTime began);
 
   EngineCore& core;
   Execution& execution;
   StepCommit& commit;
   Random& random;
+  std::string& scratch;      ///< A buffer for encoded fields.
   const WallTime now;        ///< When the run began.
   const std::uint32_t step;  ///< The step that runs or is undone.
   const bool undo;

@@ -45,8 +45,9 @@ void StepPause::wait_for(const Outcome& outcome) {
   next.ends_waits = false;
   next.awaits = !execution.slots.empty() || wants_signals;
   if (wants_signals) {
-    frame_.commit.inbox_use = std::make_unique<InboxUse>();
-    frame_.commit.inbox_use->wanted = effects_.inbox_use->wanted;
+    std::unique_ptr<InboxUse>& use = frame_.commit.rare.edit().inbox_use;
+    use = std::make_unique<InboxUse>();
+    use->wanted = effects_.inbox_use->wanted;
   }
   const bool new_deadline = outcome.timeout && set_deadline(*outcome.timeout);
   if (Status encoded = record_.encode_image(); !encoded.ok()) {
@@ -94,30 +95,31 @@ bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
   const bool drops_deadline =
       !frame_.undo && last.state == ProcedureState::kWaitingTimeout && !has_timeout;
   return new_deadline || begins_to_await || gives_locks_back || drops_deadline ||
-         next.image != last.image.view() || !effects_.rows.empty();
+         next.image.view() != last.image.view() || !effects_.rows.empty();
 }
 
 void StepPause::back_off(const Status& error, bool unsure) {
   Transition& next = frame_.commit.next;
   record_.forget_effects();
   next.unsure = next.unsure || unsure;
-  next.error = bounded(error.ok() ? Status(StatusCode::kUnavailable,
-                                           fmt::format("step {} asked for a retry", frame_.name()))
-                                  : error);
+  next.set_error(bounded(error.ok()
+                             ? Status(StatusCode::kUnavailable,
+                                      fmt::format("step {} asked for a retry", frame_.name()))
+                             : error));
   const std::uint32_t most = frame_.undo ? 0 : max_attempts();
   if (most != 0 && next.attempt >= most) {
     return record_.give_up(
         fmt::format("{} at step {}{}", attempts(next.attempt), frame_.name(),
                     next.unsure ? ", of which one may have had its effect" : ""));
   }
-  if (is_told_of(next.attempt)) next.retried = next.error;
+  if (is_told_of(next.attempt)) next.set_retried(next.error());
   record_.sleep_before(next.attempt + 1, next.attempt);
 }
 
 void StepPause::back_off_unused(const Status& error) {
   Transition& next = frame_.commit.next;
   record_.forget_effects();
-  next.error = bounded(error);
+  next.set_error(bounded(error));
   next.ends_waits = false;
   record_.sleep_before(next.attempt, next.attempt);
 }
@@ -130,7 +132,7 @@ void StepPause::back_off_without_object(const Status& error) {
   Transition& next = frame_.commit.next;
   next.history =
       HistoryEntry{frame_.step, next.attempt, Outcome::Kind::kRetry, frame_.now, frame_.undo};
-  next.error = bounded(error);
+  next.set_error(bounded(error));
   const std::uint32_t failures = ++execution.wait.without_object;
   if (failures >= frame_.core.options.retry.undo_attempts) {
     // A retry that an operator orders gets all these attempts again.
@@ -140,12 +142,12 @@ void StepPause::back_off_without_object(const Status& error) {
                 : record_.give_up(fmt::format("{}, at step {}", count, frame_.name()));
     return;
   }
-  if (is_told_of(failures)) next.retried = next.error;
+  if (is_told_of(failures)) next.set_retried(next.error());
   record_.sleep_before(next.attempt, failures);
   if (!frame_.undo) return;
   next.state = ProcedureState::kFailed;
   next.undo = UndoChange::kPush;  // the turn is not over
-  next.error = Status();          // the record keeps the error that the tree failed with
+  next.set_error(Status());       // the record keeps the error that the tree failed with
 }
 
 // The step's limit of attempts; 0: no limit.

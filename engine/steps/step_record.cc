@@ -61,12 +61,12 @@ void StepRecord::fail(Status error) {
     error = Status(StatusCode::kInternal,
                    fmt::format("step {} failed without an error", frame_.name()));
   }
-  next.error = bounded(std::move(error));
+  next.set_error(bounded(std::move(error)));
   next.attempt = 1;
   next.step = frame_.step;  // an operator may order a retry of this step
   next.requeue = false;
   next.visits = last.visits;
-  next.result.clear();
+  next.set_result({});
   next.deadline.reset();
   next.no_return = last.no_return;
   const StepInfo* const info = frame_.info();
@@ -94,9 +94,9 @@ void StepRecord::park(Status error) {
   next.ends_waits = true;
   next.holds_locks = frame_.execution.locks().scope() != LockScope::kVisit || frame_.has_work();
   const std::string name = frame_.name();
-  next.error = bounded(
+  next.set_error(bounded(
       error.ok() ? Status(StatusCode::kInternal, fmt::format("the undoing of step {} failed", name))
-                 : error.with_context("cannot undo step " + name));
+                 : error.with_context("cannot undo step " + name)));
   const bool retried = next.history && next.history->outcome == Outcome::Kind::kRetry;
   if (next.history && !retried) next.history->outcome = Outcome::Kind::kFail;
   frame_.commit.needs_record = true;
@@ -113,17 +113,17 @@ void StepRecord::give_up(const std::string& after) {
   next.parked = true;
   next.holds_locks = frame_.execution.locks().scope() != LockScope::kVisit || frame_.has_work();
   next.deadline.reset();
-  next.error = bounded(next.error.with_context(after));
+  next.set_error(bounded(next.error().with_context(after)));
   release_object();
 }
 
 void StepRecord::forget_effects() {
   effects_.abandon_procedures();
   frame_.commit.batch.clear();
-  frame_.commit.inbox_use.reset();
+  if (frame_.commit.rare.is_made()) frame_.commit.rare.edit().inbox_use.reset();
   effects_.rows.clear();
   frame_.commit.next.new_image = false;
-  frame_.commit.next.retried = Status();
+  frame_.commit.next.set_retried(Status());
 }
 
 void StepRecord::release_object() {
@@ -134,19 +134,21 @@ void StepRecord::release_object() {
 Status StepRecord::encode_image() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  next.image.clear();
-  Status status = guarded(
-      [&] { return "fields() of " + execution.type->name; },
-      [&] { execution.type->encode(*execution.object, FieldSelection::kState, next.image); });
-  if (status.ok() && next.image.size() > record_bytes_max(frame_.core.store_limits)) {
-    status = frame_.too_large("fields()", next.image.size());
-    next.image.clear();
+  std::string& image = frame_.scratch;
+  image.clear();
+  Status status =
+      guarded([&] { return "fields() of " + execution.type->name; },
+              [&] { execution.type->encode(*execution.object, FieldSelection::kState, image); });
+  if (status.ok() && image.size() > record_bytes_max(frame_.core.store_limits)) {
+    status = frame_.too_large("fields()", image.size());
   }
   next.new_image = status.ok();
-  if (status.ok() && execution.has_unknown_fields) {
-    next.image = with_unknown_fields(execution.type->schema, FieldSelection::kState,
-                                     execution.record.image.view(), next.image);
+  if (!status.ok()) return status;
+  if (execution.has_unknown_fields) {
+    image = with_unknown_fields(execution.type->schema, FieldSelection::kState,
+                                execution.record.image.view(), image);
   }
+  next.image = image;
   return status;
 }
 
@@ -171,7 +173,7 @@ bool StepRecord::is_large() const {
   const StoreLimits& limits = frame_.core.store_limits;
   const std::size_t image = next.new_image ? next.image.size() : execution.record.image.size();
   const std::size_t bytes = roots.bytes() + effects_.rows.bytes() + execution.arguments.size() +
-                            image + next.result.size();
+                            image + next.result().size();
   return bytes > limits.batch_bytes / 4 ||
          roots.operations() + effects_.rows.operations() > limits.batch_operations / 2;
 }
@@ -203,8 +205,9 @@ void StepRecord::consume_signals() {
   for (const std::uint64_t number : given) {
     frame_.commit.batch.erase(Space::kProcedure, inbox_key(frame_.execution.id, number));
   }
-  frame_.commit.inbox_use = std::make_unique<InboxUse>();
-  frame_.commit.inbox_use->given = given;
+  std::unique_ptr<InboxUse>& use = frame_.commit.rare.edit().inbox_use;
+  use = std::make_unique<InboxUse>();
+  use->given = given;
 }
 
 }  // namespace pv2

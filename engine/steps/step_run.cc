@@ -48,8 +48,8 @@ static_assert(limits::kBatchOperationsMin >= 5,
 }  // namespace
 
 StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
-                 WallTime now, WakeTarget& wake_target)
-    : frame_(core, execution, commit, random, now), wake_target_(wake_target) {
+                 std::string& scratch, WallTime now, WakeTarget& wake_target)
+    : frame_(core, execution, commit, random, scratch, now), wake_target_(wake_target) {
   commit.execution = &execution;
   commit.kind = frame_.undo ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;
   commit.next.begin(execution.record, frame_.now);

@@ -24,8 +24,8 @@ namespace pv2 {
 /// Owned by the worker that runs it.
 class StepRun {
  public:
-  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random, WallTime now,
-          WakeTarget& wake_target);
+  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+          std::string& scratch, WallTime now, WakeTarget& wake_target);
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 

@@ -33,7 +33,7 @@ Status SubmittedRoots::adopt() {
           [&](RowOperation, Space space, std::string_view key, std::string_view value) {
             frame_.commit.batch.insert(space, key, value);
           });
-      frame_.commit.roots.push_back(insert.release());
+      frame_.commit.rare.edit().roots.push_back(insert.release());
     } else if (!refused->ok()) {
       return refused->with_context(
           fmt::format("step {} submits a {}", frame_.name(), submitting.type));
@@ -45,10 +45,11 @@ Status SubmittedRoots::adopt() {
 
 void SubmittedRoots::abandon() {
   submitted_.clear();
-  for (InsertCommit* insert : frame_.commit.roots) {
+  if (!frame_.commit.rare.is_made()) return;
+  for (InsertCommit* insert : frame_.commit.rare->roots) {
     frame_.core.admission->withdraw(std::unique_ptr<InsertCommit>(insert));
   }
-  frame_.commit.roots.clear();
+  frame_.commit.rare.edit().roots.clear();
 }
 
 }  // namespace pv2

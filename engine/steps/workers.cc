@@ -45,8 +45,8 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same = as_it_is(core, execution);
   same.holds_locks = true;
   if (execution.record.failure() != nullptr) {
-    same.error = execution.record.failure()->error;
-    same.undo_error = execution.record.failure()->undo;
+    same.set_error(execution.record.failure()->error);
+    same.set_undo_error(execution.record.failure()->undo);
   }
   if (execution.turn_step() != 0) {  // its undo has yet to run
     same.undo = UndoChange::kPush;
@@ -581,7 +581,7 @@ StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
     fill_grant(core_, execution, commit);
     return owned.release();
   }
-  StepRun step(core_, execution, commit, worker.random, now, wake_target_);
+  StepRun step(core_, execution, commit, worker.random, worker.scratch, now, wake_target_);
   worker.pace.begin_step(now);
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), now);
   const Status ran = step.run();

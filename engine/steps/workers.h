@@ -100,6 +100,7 @@ class Workers {
     std::size_t index = 0;
     /// Of each worker, the run in which something waited at the last look; 0: none.
     std::vector<std::uint64_t> seen{};
+    std::string scratch{};     ///< A buffer for encoded fields.
     bool is_idle = false;      ///< It is counted as idle.
     bool watches = false;      ///< It is the watcher.
     unsigned quiet_looks = 0;  ///< Looks in a row in which no run had anything that waits.

@@ -63,9 +63,9 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   last.state = state;
   last.step = 0;
   last.parked = last.unsure = last.holds_locks = false;
-  if (state == ProcedureState::kSuccess) last.result = execution.record.result();
+  if (state == ProcedureState::kSuccess) last.set_result(std::string(execution.record.result()));
   if (state == ProcedureState::kRolledBack) {
-    last.error = execution.domain.rare->cause;
+    last.set_error(execution.domain.rare->cause);
     last.bypassed = execution.record.sent_back;
     last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
   }

@@ -128,7 +128,7 @@ bool is_done_but_for_work(const Execution& member) {
 Transition as_it_is(const EngineCore& core, const Execution& execution) {
   Transition same;
   same.begin(execution.record, core.clock.wall_now());
-  same.result = execution.record.result();
+  same.set_result(std::string(execution.record.result()));
   core.go_on_waiting(execution, same);
   same.awaits = execution.record.awaits;  // also of a wait without a deadline
   return same;

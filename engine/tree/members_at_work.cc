@@ -49,7 +49,7 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
     same.history = HistoryEntry{execution.record.step, execution.record.attempt,
                                 Outcome::Kind::kWait, same.updated};
   }
-  if (execution.record.failure() != nullptr) same.error = execution.record.failure()->shown();
+  if (execution.record.failure() != nullptr) same.set_error(execution.record.failure()->shown());
   return same;
 }
 

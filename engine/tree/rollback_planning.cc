@@ -180,9 +180,9 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   commit->execution = &head;
   Transition& same = commit->next;
   same = as_it_is(core, head);
-  same.interrupted = std::move(work.interrupted);
+  same.set_interrupted(std::move(work.interrupted));
   if (head.record.failure() && head.record.state != ProcedureState::kFailed)
-    same.error = head.record.failure()->shown();
+    same.set_error(head.record.failure()->shown());
   update_state(head, same, head.record.step, commit->batch);
   head.phase.move_to(Phase::kInFlight);
   enter_flight(head);

@@ -32,12 +32,12 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const std::uint32_t number = commit.is_undo() ? execution.turn_step() : execution.record.step;
   const StepInfo* const step = execution.type->find_step(number);
-  core.state.news.add(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
+  core.state.news.add(ProcedureNews::Kind::kRetrying, execution, commit.next.retried());
   effects.log(LogLevel::kWarning,
               name_of(execution) + " has failed " + std::to_string(execution.record.attempt - 1) +
                   " times " + (commit.is_undo() ? "to undo step " : "at step ") +
                   (step != nullptr ? std::string(step->name) : std::to_string(number)) +
-                  " and goes on trying: " + commit.next.retried.to_string());
+                  " and goes on trying: " + commit.next.retried().to_string());
 }
 
 // Whether an operator ordered it.
@@ -57,16 +57,18 @@ void use_inbox(Execution& execution, StepCommit& commit) {
   if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
   Inbox& inbox = *execution.inbox;
   inbox.wanted.clear();
-  if (!commit.inbox_use) return;
-  for (const std::uint64_t number : commit.inbox_use->given) inbox.consume(number);
-  inbox.wanted = std::move(commit.inbox_use->wanted);
+  if (!commit.rare->inbox_use) return;
+  InboxUse& use = *commit.rare.edit().inbox_use;
+  for (const std::uint64_t number : use.given) inbox.consume(number);
+  inbox.wanted = std::move(use.wanted);
 }
 
 // The children that the step spawned become live. They are queued in go_on(), when their parent
 // waits for them.
 void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  for (Execution* child : commit.children) {
+  RareOfStep& rare = commit.rare.edit();
+  for (Execution* child : rare.children) {
     Looks::one();
     PV2_ASSERT(child->parent_execution() == &parent && child->phase == Phase::kInserting,
                "a record makes children of its own procedure durable");
@@ -78,10 +80,10 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
     adopt(*child);
     core.state.news.add(ProcedureNews::Kind::kAdded, *child);
   }
-  PV2_ASSERT(core.state.spawning >= commit.reserved, "children were counted when they were made");
-  core.state.spawning -= std::exchange(commit.reserved, 0);
-  if (commit.children.empty()) return;
-  parent.edit_place().children.unfinished = static_cast<std::uint32_t>(commit.children.size());
+  PV2_ASSERT(core.state.spawning >= rare.reserved, "children were counted when they were made");
+  core.state.spawning -= std::exchange(rare.reserved, 0);
+  if (rare.children.empty()) return;
+  parent.edit_place().children.unfinished = static_cast<std::uint32_t>(rare.children.size());
   PV2_ASSERT(parent.children().joined == parent.children().unfinished,
              "a join begins with the children of one step");
   core.state.ids.reserve(effects);
@@ -137,7 +139,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
                  "a procedure that waits for children has some");
       execution.phase.move_to(Phase::kWaiting);
       if (unlock) core.settle(execution, Disposition::kParkUnlock);
-      for (Execution* child : commit.children) core.queue(*child, Disposition::kFront);
+      for (Execution* child : commit.rare->children) core.queue(*child, Disposition::kFront);
       return;
     case ProcedureState::kRunnable:
     case ProcedureState::kWaitingTimeout:
@@ -256,7 +258,8 @@ void drop_children(EngineCore& core, Execution& execution, const StepCommit& com
 }
 
 void answer_with(StepCommit& commit, const Status& status, Effects& effects) {
-  if (commit.reply) effects.reply(std::exchange(commit.reply, {}), status);
+  if (!commit.rare.is_made() || !commit.rare->reply) return;
+  effects.reply(std::exchange(commit.rare.edit().reply, {}), status);
 }
 
 }  // namespace
@@ -269,15 +272,19 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   if (is_order(*this) && works != nullptr) return works->put_off.push_back(*this);
   PV2_ASSERT(about.phase == Phase::kInFlight, "a published record is of a member in flight");
   PV2_ASSERT(about.wait.timer_index == Wait::kNoTimer, "a member in flight waits for no time");
-  PV2_ASSERT(children.empty() || about.children().unfinished == 0,
+  PV2_ASSERT(!spawns() || about.children().unfinished == 0,
              "a member that spawns has joined those that it spawned before");
   if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
   take_over_record(about, *this);
-  if (!is_only_locks() && (about.inbox || inbox_use)) use_inbox(about, *this);
-  if (!next.retried.ok()) tell_of_retry(core, about, *this, effects);
+  if (!is_only_locks() && (about.inbox || (rare.is_made() && rare->inbox_use))) {
+    use_inbox(about, *this);
+  }
+  if (next.is_retried()) tell_of_retry(core, about, *this, effects);
   answer_with(*this, Status(), effects);
-  adopt_children(core, about, *this, effects);
-  for (InsertCommit* submitted : roots) submitted->published(core, effects);
+  if (rare.is_made()) {
+    adopt_children(core, about, *this, effects);
+    for (InsertCommit* submitted : rare->roots) submitted->published(core, effects);
+  }
   drop_children(core, about, *this, effects);
   follow_up(core, about, *this, effects);
   core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
@@ -287,12 +294,12 @@ void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& ef
     PV2_REQUIRES(core.state_mutex) {
   execution->phase.move_to(Phase::kIdle);
   answer_with(*this, why.unknown, effects);
-  for (Execution* child : children) {  // in the table, so that stop() finds and frees them
+  for (Execution* child : rare->children) {  // in the table, so that stop() finds and frees them
     child->phase.move_to(Phase::kIdle);
     core.state.live.emplace(child->id, child);
   }
-  core.state.spawning -= std::exchange(reserved, 0);
-  for (InsertCommit* submitted : roots) submitted->failed(core, why, effects);
+  core.state.spawning -= rare->reserved;
+  for (InsertCommit* submitted : rare->roots) submitted->failed(core, why, effects);
   core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
 }
 

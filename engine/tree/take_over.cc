@@ -59,9 +59,8 @@ bool is_plain(const StepCommit& commit) {
   const bool is_next_step = commit.kind == StepCommit::Kind::kStep && commit.needs_record &&
                             next.state == ProcedureState::kRunnable && next.ends_waits &&
                             next.holds_locks && !next.requeue && !next.parked;
-  return is_next_step && next.order == OrderEffect::kNone && next.retried.ok() &&
-         next.interrupted == nullptr && !commit.reply && commit.inbox_use == nullptr &&
-         commit.children.empty() && commit.roots.empty();
+  return is_next_step && next.order == OrderEffect::kNone && !next.is_retried() &&
+         next.interrupted() == nullptr && !commit.rare.is_made();
 }
 
 // Whether the procedure is a root without members, and nobody has to do with it.

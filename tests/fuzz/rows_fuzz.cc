@@ -69,11 +69,11 @@ Transition unchanged(const Execution& execution) {
   Transition next;
   next.begin(record, record.updated);
   static_cast<Progress&>(next) = record;
-  next.result = std::string(record.result());
-  if (record.failure() != nullptr) next.undo_error = record.failure()->undo;
+  next.set_result(std::string(record.result()));
+  if (record.failure() != nullptr) next.set_undo_error(record.failure()->undo);
   if (is_finished(record.state)) next.ended_age = std::max(record.ended_age, Duration::zero());
   if (record.failure() != nullptr && record.state != ProcedureState::kFailed) {
-    next.error = record.parked ? record.failure()->parked : record.failure()->error;
+    next.set_error(record.parked ? record.failure()->parked : record.failure()->error);
   }
   return next;
 }

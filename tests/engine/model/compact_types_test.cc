@@ -67,6 +67,20 @@ TEST_CASE("a byte string that was cleared is empty and can be used again", "[com
   }
 }
 
+TEST_CASE("byte strings change places when one is assigned to the other", "[compact]") {
+  for (const std::size_t size : {0, 3, 30}) {
+    CompactBytes target(text(40));
+    CompactBytes source(text(size));
+    target = std::move(source);
+    CHECK(target.view() == text(size));
+    CHECK(source.view() == text(40));  // NOLINT(bugprone-use-after-move): its memory is used again
+
+    const CompactBytes made(std::move(target));
+    CHECK(made.view() == text(size));
+    CHECK(target.empty());  // NOLINT(bugprone-use-after-move)
+  }
+}
+
 TEST_CASE("a lazy vector grows, shrinks and is empty again", "[compact]") {
   CHECK(sizeof(LazyVector<int>) == sizeof(void*));
   LazyVector<std::uint64_t> list;

@@ -59,11 +59,11 @@ Transition any_record_after(Random& random, const Record& last) {
                 random.below(2) == 0;
   next.undo = static_cast<UndoChange>(random.below(4));
   next.undo_is_unfinished = random.below(2) == 0;
-  next.error = any_error(random);
-  if (next.state == ProcedureState::kFailed) next.undo_error = any_error(random);
+  next.set_error(any_error(random));
+  if (next.state == ProcedureState::kFailed) next.set_undo_error(any_error(random));
   if (random.below(2) == 0) ++next.visits;
   if (random.below(2) == 0) {
-    next.image = "after";
+    next.image = std::string_view("after");
     next.new_image = true;
   }
   if (random.below(2) == 0) {
@@ -71,7 +71,7 @@ Transition any_record_after(Random& random, const Record& last) {
     next.patience = Duration(7000);
     next.awaits = random.below(2) == 0;
   }
-  if (random.below(2) == 0) next.result = "result";
+  if (random.below(2) == 0) next.set_result("result");
   if (random.below(2) == 0) {
     next.history = HistoryEntry{last.step, last.attempt, Outcome::Kind::kRetry, WallTime()};
   }

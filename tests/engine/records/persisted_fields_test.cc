@@ -50,9 +50,9 @@ void open_state(const StoredRow& row, Opened& opened) {
   REQUIRE(decode_state(row.value, row.sequence, execution, user).ok());
   const Record& record = execution.record;
   static_cast<Progress&>(state) = record;
-  state.result = record.result();
-  if (record.failure() != nullptr) state.error = record.failure()->error;
-  if (record.failure() != nullptr) state.undo_error = record.failure()->undo;
+  state.set_result(std::string(record.result()));
+  if (record.failure() != nullptr) state.set_error(record.failure()->error);
+  if (record.failure() != nullptr) state.set_undo_error(record.failure()->undo);
 }
 
 /// A store that changes or leaves out rows in a scan.
@@ -238,8 +238,8 @@ std::vector<SpoiledField> every_field() {
                }),
       in_state("error",
                [](Record& r) {
-                 if (r.state.error.ok() || r.state.state == ProcedureState::kFailed) return false;
-                 r.state.error = Status(r.state.error.code(), "another one");
+                 if (r.state.error().ok() || r.state.state == ProcedureState::kFailed) return false;
+                 r.state.set_error(Status(r.state.error().code(), "another one"));
                  return true;
                }),
       in_state("commit of its failure",
@@ -256,13 +256,16 @@ std::vector<SpoiledField> every_field() {
                  r.state.updated += 1us;
                  return true;
                }),
-      in_state(
-          "result",
-          [](Record& r) { return r.state.result == "c done" && !(r.state.result = "d").empty(); }),
+      in_state("result",
+               [](Record& r) {
+                 if (r.state.result() != "c done") return false;
+                 r.state.set_result("d");
+                 return true;
+               }),
       in_state("fields",
                [](Record& r) {
                  r.state.new_image = true;
-                 r.state.image = std::string("\x12\x01x", 3);  // a note
+                 r.state.image = std::string_view("\x12\x01x", 3);  // a note
                  return true;
                }),
       in_header("owner",
