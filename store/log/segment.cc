@@ -21,6 +21,19 @@ Segment::Segment(SegmentNumber number, std::string_view bytes, CommitSequence la
   set_durable(bytes.size(), last);
 }
 
+void Segment::begin_again(SegmentNumber number) {
+  number_ = number;
+  durable_ = 0;
+  last_ = {};
+  indexed_ = 0;
+  if (index_.bucket_count() * sizeof(decltype(index_)::value_type) <= capacity_) {
+    index_.clear();
+  } else {
+    index_ = {};  // its keys were so short that it has more memory than the bytes
+  }
+  keys_ = {};
+}
+
 void Segment::set_durable(std::size_t bytes, CommitSequence last) noexcept {
   PV2_ASSERT(durable_ < bytes && bytes <= capacity_ && last_ < last,
              "a segment grows by whole frames");

@@ -44,6 +44,8 @@ class Segment {
   Segment(SegmentNumber number, std::string_view bytes, CommitSequence last);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
+  /// Becomes another segment, empty, with the same memory. Nobody else knows it.
+  void begin_again(SegmentNumber number);
 
   [[nodiscard]] SegmentNumber number() const noexcept { return number_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -96,7 +98,7 @@ class Segment {
   bool index_next();
   void apply(const RowBatch::EncodedRow& row, CommitSequence sequence);
 
-  const SegmentNumber number_;
+  SegmentNumber number_;
   const std::size_t capacity_;
   const std::unique_ptr<char[]> bytes_;
   std::size_t durable_ = 0;

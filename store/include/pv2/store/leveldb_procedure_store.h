@@ -40,8 +40,9 @@ struct LevelDbOptions {
   /// it is full. The first files are smaller, 64 KiB, 256 KiB and so on, up to this size. 1 byte to
   /// 1 GiB; recover_lease() refuses others. A unit that is larger makes its file grow.
   std::size_t segment_bytes = std::size_t{16} << 20;
-  /// How many such files there may be, at least 2. What the used ones hold is in memory too. If all
-  /// are full, commits wait until one has been moved into LevelDB.
+  /// How many such files there may be, at least 2. What the used ones hold is in memory too, and
+  /// the memory of one more is kept for the next one. If all are full, commits wait until one has
+  /// been moved into LevelDB.
   std::size_t segments = 4;
 
   /// What one request may hold. 65 536 rows take the writer about 50 ms, during which all other
