@@ -42,7 +42,7 @@ void Segment::set_durable(std::size_t bytes, CommitSequence last) noexcept {
 }
 
 bool Segment::index_next() {
-  const auto frame = read_frame({bytes_.get(), durable_}, indexed_);
+  const auto frame = read_frame_again({bytes_.get(), durable_}, indexed_);
   if (!frame) return false;
   const bool good = frame->for_each_batch([this](CommitSequence sequence, std::string_view batch) {
     RowBatch::EncodedRow row;
