@@ -21,7 +21,7 @@ namespace pv2 {
 namespace {
 
 // The key of the date that the last record has; nullopt: it was not the end of a root.
-std::optional<std::string> last_date(const Execution& execution) {
+std::optional<KeptKeyBytes> last_date(const Execution& execution) {
   if (execution.record.ended_age == Progress::kNotDated) return std::nullopt;
   return kept_key(execution.record.ended_age, execution.id);
 }
@@ -35,9 +35,8 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
                         .nonce = execution.nonce(),
                         .bytes = kept_bytes(execution.arguments.size(), image, last.result().size(),
                                             execution.owner().size())};
-  std::string row;
-  encode_kept(kept, row);
-  batch.insert(Space::kEngine, kept_key(kept.age, kept.id), row);
+  batch.insert_with(Space::kEngine, kept_key(kept.age, kept.id),
+                    [&](std::string& out) { encode_kept(kept, out); });
 }
 
 void encode_result(const Execution& execution, const Transition& last, std::uint32_t ran_step,
@@ -101,8 +100,8 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
 void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
                 RowBatch& batch) {
   PV2_ASSERT(ends_root(execution, last), "a record that is dated ends a root");
-  const std::string date = kept_key(last.ended_age, execution.id);
-  const std::string taken_back = last_date(execution).value_or(date);
+  const KeptKeyBytes date = kept_key(last.ended_age, execution.id);
+  const KeptKeyBytes taken_back = last_date(execution).value_or(date);
   const auto header = procedure_key(execution.id, RowKind::kHeader);
   const auto state = procedure_key(execution.id, RowKind::kState);
   const auto result = result_key(execution.id);

@@ -7,6 +7,8 @@
 #include <pv2/base/assert.h>
 #include <pv2/base/big_endian.h>
 
+#include <algorithm>
+
 namespace pv2 {
 namespace {
 
@@ -67,13 +69,12 @@ std::optional<Nonce> parse_nonce_key(std::string_view key) {
   return Nonce{read_big_endian(key), read_big_endian(key.substr(8))};
 }
 
-std::string kept_key(Duration age, ProcedureId id) {
+KeptKeyBytes kept_key(Duration age, ProcedureId id) noexcept {
   PV2_ASSERT(age >= Duration::zero(), "the age of a store is not negative");
-  std::string key(kKeptKeyPrefix);
-  const std::size_t numbers = key.size();
-  key.resize(numbers + 16);
-  write_big_endian(key.data() + numbers, static_cast<std::uint64_t>(age.count()));
-  write_big_endian(key.data() + numbers + 8, id.value);
+  KeptKeyBytes key;
+  char* const numbers = std::copy(kKeptKeyPrefix.begin(), kKeptKeyPrefix.end(), key.bytes.data());
+  write_big_endian(numbers, static_cast<std::uint64_t>(age.count()));
+  write_big_endian(numbers + 8, id.value);
   return key;
 }
 

@@ -71,7 +71,8 @@ inline constexpr std::string_view kWatermarkKey = "next_id";
 /// The key of the date of a result: this prefix, then 8 bytes age of the store when the root ended,
 /// then 8 bytes id. So dates sort in the order in which results expire.
 inline constexpr std::string_view kKeptKeyPrefix = "kept:";
-[[nodiscard]] std::string kept_key(Duration age, ProcedureId id);
+using KeptKeyBytes = FixedKey<kKeptKeyPrefix.size() + 16>;
+[[nodiscard]] KeptKeyBytes kept_key(Duration age, ProcedureId id) noexcept;
 /// What such a key says. The age is not checked; a damaged one may be negative.
 struct KeptKey {
   Duration age{};

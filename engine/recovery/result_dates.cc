@@ -61,7 +61,8 @@ void ResultDates::write(const EngineCore& core, Effects& effects) {
   for (std::string& key : stale_) garbage->engine_rows.emplace_back(std::move(key), "");
   for (const EndedRoot& root : undated_) {
     const KeptResult kept{core.age.now(), root.id, root.nonce, root.bytes, true};
-    auto& [key, row] = garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), "");
+    auto& [key, row] =
+        garbage->engine_rows.emplace_back(std::string_view(kept_key(kept.age, kept.id)), "");
     encode_kept(kept, row);
   }
   effects.garbage.push_back(std::move(garbage));

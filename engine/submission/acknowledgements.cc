@@ -258,7 +258,7 @@ void Acknowledgements::give_up(AcknowledgeCommit& commit, const Status& why,
 void Acknowledgements::delete_date(const KeptResult& kept, Effects& effects) {
   if (!core_.keeps_records) return;
   auto garbage = std::make_unique<GarbageCommit>();
-  garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), std::string());
+  garbage->engine_rows.emplace_back(std::string_view(kept_key(kept.age, kept.id)), std::string());
   effects.garbage.push_back(std::move(garbage));
 }
 

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Counts the lines of memory that a durable step needs and does not find in a cache.
+#
+#   bench/cache_lines.sh PROGRAM [IN_FLIGHT [BYTES]]
+#
+# PROGRAM is durable_steps_bench of the release preset. It runs under callgrind, with a first cache
+# of 48 KiB per processor and a last one of BYTES (8 MiB: what is left of a cache that is shared
+# with others). With thousands in flight these lines take more time than the instructions, and a
+# clock cannot tell: other programs on the machine change its time by a factor of two. The counts
+# differ by a tenth from run to run, because they depend on how many records share a sync. One
+# processor is simulated, so what two of them take from each other is not in the counts.
+#
+# Prints misses per step in all, and of the functions with the most. LevelDB alone, which the
+# program measures after the engine, is among them (write_plain, and functions of libleveldb).
+set -euo pipefail
+
+program=${1:?usage: bench/cache_lines.sh PROGRAM [IN_FLIGHT [BYTES]]}
+in_flight=${2:-4096}
+bytes=${3:-$((8 << 20))}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+valgrind --tool=callgrind --cache-sim=yes --I1=32768,8,64 --D1=49152,12,64 "--LL=$bytes,16,64" \
+  --callgrind-out-file="$scratch/out" \
+  "$program" --runs=1 --window=40000 "--points=$in_flight" --workers=1 >"$scratch/log" 2>&1 ||
+  { cat "$scratch/log" >&2; exit 1; }
+
+# Events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw. A name is written once and then only its number. A
+# line behind "calls=" is the cost of the called function, which has lines of its own.
+awk '
+  function name_of(text) {
+    if (match(text, /\) /)) names[substr(text, 1, RSTART)] = substr(text, RSTART + 2)
+    sub(/\).*/, ")", text)
+    return text
+  }
+  /^fn=/ { function_now = name_of(substr($0, 4)); next }
+  /^cfn=/ { called = name_of(substr($0, 5)); next }
+  /^calls=/ {
+    if (names[called] ~ /Workers::run_step/) steps += substr($1, 7)
+    is_call = 1
+    next
+  }
+  /^[0-9+*-]/ {
+    if (is_call) { is_call = 0; next }
+    first[function_now] += $6 + $7
+    last[function_now] += $9 + $10
+  }
+  END {
+    for (each in last) { all_first += first[each]; all_last += last[each] }
+    printf "%d steps\n%8s %8s  per step, missed in the first cache and in the last one\n", \
+        steps, "first", "last"
+    printf "%8.2f %8.2f  all\n", all_first / steps, all_last / steps
+    for (each in last) {
+      if (last[each] / steps >= 0.2)
+        printf "%8.2f %8.2f  %s\n", first[each] / steps, last[each] / steps, names[each] | "sort -rnk2"
+    }
+  }' "$scratch/out"
