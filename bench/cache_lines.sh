@@ -53,7 +53,8 @@ awk '
         steps, "first", "last"
     printf "%8.2f %8.2f  all\n", all_first / steps, all_last / steps
     for (each in last) {
-      if (last[each] / steps >= 0.2)
-        printf "%8.2f %8.2f  %s\n", first[each] / steps, last[each] / steps, names[each] | "sort -rnk2"
+      if (last[each] / steps < 0.2) continue
+      printf "%8.2f %8.2f  %s\n", first[each] / steps, last[each] / steps, names[each] | \
+          "sort -rnk2"
     }
   }' "$scratch/out"

@@ -94,7 +94,8 @@ void Transition::begin(const Record& last, WallTime now) noexcept {
 }
 
 void Transition::reset() noexcept {
-  CompactBytes memory = std::move(image);
+  CompactBytes memory;
+  if (image.size() <= kImageKept) memory = std::move(image);
   std::destroy_at(this);  // rebuilt in place: assigning costs three times as much
   std::construct_at(this);
   image = std::move(memory);

@@ -284,8 +284,9 @@ struct Transition : Progress {
     patience = Duration::zero();
     awaits = false;
   }
-  /// Begins anew; the memory of the image is kept.
+  /// Begins anew. The memory of an image of up to kImageKept bytes is used again.
   void reset() noexcept;
+  static constexpr std::size_t kImageKept = 4096;
 
  private:
   struct Seldom {

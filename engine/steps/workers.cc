@@ -585,6 +585,7 @@ StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
   worker.pace.begin_step(now);
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), now);
   const Status ran = step.run();
+  if (worker.scratch.capacity() > kScratchKept) worker.scratch = std::string();
   worker.activity.end();
   if (!ran.ok()) {
     quarantine(execution, ran);

@@ -86,6 +86,8 @@ class Workers {
   static constexpr std::size_t kRun = WorkerRun::kMost;
   // How many looks without a run in which something waits the watcher makes before it sleeps.
   static constexpr unsigned kQuietLooks = 20;
+  // How large the buffer of a worker may stay after a step.
+  static constexpr std::size_t kScratchKept = std::size_t{64} << 10;
   using Work = WorkerRun::Work;
 
   /// One worker: a thread of the executor, or the host's thread in an executor without threads.

@@ -6,7 +6,9 @@
 
 #include <pv2/base/random.h>
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "model/execution.h"
 #include "records/row_parts.h"
@@ -97,6 +99,31 @@ std::string words(const Record& record) {
     add(record.failure()->undo.to_string(), number(record.failure()->sequence.value));
   }
   return text;
+}
+
+TEST_CASE("a transition that begins anew has nothing of the last one but a small image's memory") {
+  for (const std::size_t size : {100, 5'000}) {
+    Transition next;
+    next.image = std::string_view(std::string(size, 'x'));
+    const char* const memory = next.image.view().data();
+    next.set_error(Status(StatusCode::kAborted, "an error"));
+    next.set_undo_error(Status(StatusCode::kAborted, "another one"));
+    next.set_retried(Status(StatusCode::kAborted, "a third one"));
+    next.set_result("a result");
+    next.set_interrupted(std::make_unique<InterruptedMembers>());
+    next.new_image = next.requeue = true;
+
+    next.reset();
+
+    CHECK_FALSE(next.has_error());
+    CHECK_FALSE(next.is_retried());
+    CHECK(next.error().ok());
+    CHECK(next.result().empty());
+    CHECK(next.interrupted() == nullptr);
+    CHECK_FALSE(next.new_image);
+    CHECK_FALSE(next.requeue);
+    CHECK((next.image.view().data() == memory) == (size == 100));
+  }
 }
 
 TEST_CASE("a restart reads from a row what publishing its record left in memory") {
