@@ -72,8 +72,17 @@ class DurableSteps {
     return raw;
   }
 
+  // What thousands in flight need is mostly in the cache that this processor shares with others.
+  double measure_loads() {
+    const UsageMeter meter;
+    const double ns = random_load_ns(std::size_t{8} << 20);
+    load_rounds_.add({.values = {{"ns_per_load", ns}}, .other_cores = meter.stop().other_cores});
+    return ns;
+  }
+
   void measure(unsigned in_flight) {
     const RawSyncs raw = measure_raw();
+    const double ns_per_load = measure_loads();
     const std::string path = folder_.fresh("store");
     auto owned_probe = std::make_unique<StoreProbe>(leveldb(path));
     StoreProbe& probe = *owned_probe;  // owned by the executor until that is destroyed
@@ -88,6 +97,7 @@ class DurableSteps {
       load.start(in_flight);
       std::this_thread::sleep_for(settings_.options.warm_up);
       round = measure_window(load, probe, raw, in_flight, path);
+      round.values["ns_per_load"] = ns_per_load;
       if (in_flight == kManyInFlight) record(probe);
     }
     executor->stop();
@@ -182,6 +192,9 @@ class DurableSteps {
 
   void print() const {
     ResultRow("fixed_loop").set("ns_per_round", fixed_loop_ns()).print();
+    ResultRow loads("random_loads");
+    load_rounds_.fill(loads, "ns_per_load");
+    loads.print();
     ResultRow raw("raw_sync");
     raw_rounds_.fill(raw, "raw_syncs_per_s");
     raw.print();
@@ -212,6 +225,7 @@ class DurableSteps {
   RawSync raw_;
   RecordedStream stream_;
   Rounds raw_rounds_;
+  Rounds load_rounds_;
   std::map<unsigned, Rounds> rounds_;
   std::map<unsigned, Rounds> plain_rounds_;
 };

@@ -205,6 +205,10 @@ void print_machine(const std::vector<ResultLine>& lines) {
     if (line.has("bench", std::string("fixed_loop"))) {
       fmt::print("processor: {} ns per round of a fixed loop\n", value("ns_per_round"));
     }
+    if (line.has("bench", std::string("random_loads"))) {
+      fmt::print("memory: {} ns per load from 8 MiB in random order ({} to {})\n",
+                 value("ns_per_load"), value("least"), value("greatest"));
+    }
     if (line.has("bench", std::string("raw_sync"))) {
       fmt::print("raw: {} syncs/s of 256 B on a zero-filled file, p50 {} us, p99 {} us\n",
                  value("raw_syncs_per_s"), value("p50_us"), value("p99_us"));

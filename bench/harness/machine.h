@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,18 @@ struct Usage {
 /// What the processor is worth, in ns per round of a fixed loop of dependent multiplications: the
 /// best of a few tries of some 30 ms.
 double fixed_loop_ns();
+
+/// How many of its processors the machine is worth now: what a loop that keeps a core busy makes on
+/// all of them at once, over what it makes on one. Two virtual processors may be two threads of one
+/// core of the host, or share it with other guests; that changes from minute to minute, and nothing
+/// in /proc tells. The best of a few tries of a few ms. Nothing else of this process runs
+/// meanwhile.
+double processors_worth();
+
+/// What the cache is worth that this processor shares with others, also with those of other guests
+/// of the host: ns per load from `bytes` in random order, each load after the one before; the
+/// median of a few tries, each with memory of its own.
+double random_load_ns(std::size_t bytes);
 
 /// Measures from construction to each stop(). Owned by one thread.
 class UsageMeter {

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
+#include <utility>
 
+#include "harness/machine.h"
 #include "harness/samples.h"
 
 namespace pv2::bench {
@@ -24,6 +27,13 @@ std::vector<double> values_of(const std::vector<const Round*>& rounds, std::stri
 }
 
 }  // namespace
+
+void Rounds::add(Round round) {
+  const double worth = processors_worth();
+  round.other_cores += std::max(1U, std::thread::hardware_concurrency()) - worth;
+  round.values["processors"] = worth;
+  rounds_.push_back(std::move(round));
+}
 
 std::size_t Rounds::quiet() const {
   return static_cast<std::size_t>(

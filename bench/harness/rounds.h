@@ -20,13 +20,15 @@ namespace pv2::bench {
 /// One measurement: its figures by name, and how busy the rest of the machine was. A value.
 struct Round {
   std::map<std::string, double, std::less<>> values;
-  double other_cores = 0;
+  double other_cores = 0;  ///< What other programs used, and what others made of the processors.
 };
 
 /// Owned by one thread.
 class Rounds {
  public:
-  void add(Round round) { rounds_.push_back(std::move(round)); }
+  /// Called when the round is over. Looks how many processors the machine is worth: what is missing
+  /// counts as used by others.
+  void add(Round round);
 
   /// The round that was added last.
   [[nodiscard]] const Round& newest() const { return rounds_.back(); }
