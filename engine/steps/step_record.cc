@@ -142,13 +142,14 @@ Status StepRecord::encode_image() {
   if (status.ok() && image.size() > record_bytes_max(frame_.core.store_limits)) {
     status = frame_.too_large("fields()", image.size());
   }
-  next.new_image = status.ok();
+  next.new_image = false;
   if (!status.ok()) return status;
   if (execution.has_unknown_fields) {
     image = with_unknown_fields(execution.type->schema, FieldSelection::kState,
                                 execution.record.image.view(), image);
   }
   next.image = image;
+  next.new_image = true;  // not before: until here it was that of another procedure
   return status;
 }
 
