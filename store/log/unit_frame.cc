@@ -75,10 +75,6 @@ std::optional<UnitFrame> read_frame(std::string_view bytes, std::size_t offset) 
   return whole ? frame : std::nullopt;
 }
 
-std::optional<UnitFrame> read_frame_again(std::string_view bytes, std::size_t offset) noexcept {
-  return offset <= bytes.size() ? read_header(bytes.substr(offset)) : std::nullopt;
-}
-
 std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t offset,
                                           SegmentNumber oldest, CommitSequence end) noexcept {
   for (;;) {

@@ -70,10 +70,6 @@ void write_frame(char* to, const CommitList& unit, SegmentNumber segment) noexce
 /// The frame that begins at `offset` of `bytes`; nullopt: there is no whole one.
 [[nodiscard]] std::optional<UnitFrame> read_frame(std::string_view bytes,
                                                   std::size_t offset) noexcept;
-/// The same for bytes that this process wrote, or has read with read_frame() before: the checksum
-/// is not looked at.
-[[nodiscard]] std::optional<UnitFrame> read_frame_again(std::string_view bytes,
-                                                        std::size_t offset) noexcept;
 
 /// How far apart the segments of a log may be: far more than there can be files.
 inline constexpr std::uint64_t kSegmentsApart = std::uint64_t{1} << 20;
