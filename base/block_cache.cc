@@ -13,22 +13,15 @@
 #include <new>
 
 #include "pv2/base/mutex.h"
+#include "pv2/base/sanitizers.h"
 
 namespace pv2 {
 namespace {
 
 #if defined(PV2_KEEP_BLOCKS)  // by the test of this file
 constexpr bool kKeepsBlocks = true;
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kKeepsBlocks = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kKeepsBlocks = false;
 #else
-constexpr bool kKeepsBlocks = true;
-#endif
-#else
-constexpr bool kKeepsBlocks = true;
+constexpr bool kKeepsBlocks = !kAddressSanitizer && !kThreadSanitizer;
 #endif
 
 // A free block. The first one of a full batch in the depot also leads to the next batch.

@@ -5,33 +5,19 @@
 #include "log/segment.h"
 
 #include <cstring>
+#include <utility>
 
 #include "pv2/base/assert.h"
 
 namespace pv2 {
 
-Segment::Segment(SegmentNumber number, std::size_t capacity)
-    : number_(number),
-      capacity_(capacity),
-      bytes_(std::make_unique_for_overwrite<char[]>(capacity)) {}
+Segment::Segment(SegmentNumber number, std::size_t capacity, SegmentMemory::Block memory)
+    : number_(number), capacity_(capacity), bytes_(std::move(memory)) {}
 
 Segment::Segment(SegmentNumber number, std::string_view bytes, CommitSequence last)
     : Segment(number, bytes.size()) {
   std::memcpy(bytes_.get(), bytes.data(), bytes.size());
   set_durable(bytes.size(), last);
-}
-
-void Segment::begin_again(SegmentNumber number) {
-  number_ = number;
-  durable_ = 0;
-  last_ = {};
-  indexed_ = 0;
-  if (index_.bucket_count() * sizeof(decltype(index_)::value_type) <= capacity_) {
-    index_.clear();
-  } else {
-    index_ = {};  // its keys were so short that it has more memory than the bytes
-  }
-  keys_ = {};
 }
 
 void Segment::set_durable(std::size_t bytes, CommitSequence last) noexcept {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "log/segment_key.h"
+#include "log/segment_memory.h"
 #include "log/sorted_runs.h"
 #include "log/unit_frame.h"
 #include "pv2/store/commit_request.h"
@@ -38,14 +39,15 @@ struct SegmentRow {
 /// bytes before that, is guarded by the Overlay that the segment is in.
 class Segment {
  public:
-  /// Empty, with room for `capacity` bytes.
-  Segment(SegmentNumber number, std::size_t capacity);
+  /// Empty, with room for `capacity` bytes, which are `memory`.
+  Segment(SegmentNumber number, std::size_t capacity, SegmentMemory::Block memory);
+  /// The same, with memory of its own.
+  Segment(SegmentNumber number, std::size_t capacity)
+      : Segment(number, capacity, SegmentMemory::take_once(capacity)) {}
   /// As it was read, `bytes` of whole frames, all durable.
   Segment(SegmentNumber number, std::string_view bytes, CommitSequence last);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
-  /// Becomes another segment, empty, with the same memory. Nobody else knows it.
-  void begin_again(SegmentNumber number);
 
   [[nodiscard]] SegmentNumber number() const noexcept { return number_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -98,9 +100,9 @@ class Segment {
   bool index_next();
   void apply(const RowBatch::EncodedRow& row, CommitSequence sequence);
 
-  SegmentNumber number_;
+  const SegmentNumber number_;
   const std::size_t capacity_;
-  const std::unique_ptr<char[]> bytes_;
+  const SegmentMemory::Block bytes_;
   std::size_t durable_ = 0;
   CommitSequence last_;
   std::size_t indexed_ = 0;

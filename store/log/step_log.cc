@@ -49,7 +49,8 @@ Status StepLog::begin_segment(std::size_t frame) {
   place_ = *std::move(place);
   place_.bytes = std::max(place_.bytes, frame);
   file_ = *std::move(file);
-  segment_ = spare_.make(SegmentNumber{next_.value++}, place_.bytes);
+  segment_ = std::make_shared<Segment>(SegmentNumber{next_.value++}, place_.bytes,
+                                       memory_.take(place_.bytes));
   used_ = 0;
   indexed_ = 0;
   asked_for_next_ = false;

@@ -18,8 +18,8 @@
 
 #include "log/checkpointer.h"
 #include "log/overlay.h"
+#include "log/segment_memory.h"
 #include "log/segment_pool.h"
-#include "log/spare_segment.h"
 #include "pv2/base/status.h"
 #include "pv2/store/commit_request.h"
 #include "pv2/store/segment_files.h"
@@ -54,7 +54,7 @@ class StepLog {
   Overlay& overlay_;
   Checkpointer& checkpointer_;
 
-  const SpareSegment spare_;
+  SegmentMemory memory_;
   SegmentNumber next_;
   std::shared_ptr<Segment> segment_;  // the newest one; null: none was begun
   SegmentPool::File place_;           // its file
