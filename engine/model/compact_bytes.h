@@ -25,11 +25,11 @@ class CompactBytes {
   CompactBytes() = default;
   explicit CompactBytes(std::string_view bytes) { *this = bytes; }
   CompactBytes(CompactBytes&& other) noexcept : word_(std::exchange(other.word_, 0)) {}
-  /// The two change places, so that the memory of both is used again.
   CompactBytes& operator=(CompactBytes&& other) noexcept {
-    std::swap(word_, other.word_);
+    CompactBytes(std::move(other)).swap(*this);
     return *this;
   }
+  void swap(CompactBytes& other) noexcept { std::swap(word_, other.word_); }
   ~CompactBytes() { clear(); }
 
   /// `bytes` may be a view of this string.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OnDemand: one word that holds a value which most executions never have. The first write makes the
-// value. A read before that sees a default value.
+// OnDemand: one word that holds a value which most of its owners never have. The first write makes
+// the value. A read before that sees a default value.
 
 #pragma once
 

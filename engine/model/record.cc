@@ -70,7 +70,8 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   while (undo.size() > kept) undo.pop_back();
   if (adds) undo.push_back({ran_step, next.undo_is_unfinished ? kUnfinishedStep : sequence});
   if (next.history) history.add(*next.history);
-  if (next.new_image) image = std::move(next.image);
+  if (next.new_image) image.swap(next.image);
+  next.new_image = false;
   if (next.interrupted() != nullptr) set_interrupted(next.take_interrupted());
   set_result(next.result());
   static_cast<Progress&>(*this) = next;
@@ -95,10 +96,10 @@ void Transition::begin(const Record& last, WallTime now) noexcept {
 
 void Transition::reset() noexcept {
   CompactBytes memory;
-  if (image.size() <= kImageKept) memory = std::move(image);
+  if (image.size() <= kImageKept) memory.swap(image);
   std::destroy_at(this);  // rebuilt in place: assigning costs three times as much
   std::construct_at(this);
-  image = std::move(memory);
+  image.swap(memory);
 }
 
 }  // namespace pv2

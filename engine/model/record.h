@@ -197,8 +197,8 @@ struct Record : Progress {
     PV2_ASSERT(may_become(next, by), "a state in memory moves along the table");
     state = next;
   }
-  /// Becomes `next`, which batch `sequence` made durable; its image and its interrupted
-  /// members are moved away.
+  /// Becomes `next`, which batch `sequence` made durable. Takes the image and the interrupted
+  /// members of `next`, and leaves it the old image, whose memory the next step can use.
   /// `ran_step` is the step that ran, or was undone.
   void assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence);
   /// Becomes `next`, which begins a wait without a record. The members that only a record changes
@@ -227,7 +227,7 @@ struct Transition : Progress {
   SteadyTime due = kNotDue;  ///< With a deadline: when it passes, by the monotonic clock.
 
   std::optional<HistoryEntry> history;
-  CompactBytes image;
+  CompactBytes image;  ///< Means nothing without `new_image`.
 
   /// Whether error() or undo_error() says why something failed.
   [[nodiscard]] bool has_error() const noexcept {
@@ -284,7 +284,8 @@ struct Transition : Progress {
     patience = Duration::zero();
     awaits = false;
   }
-  /// Begins anew. The memory of an image of up to kImageKept bytes is used again.
+  /// Makes this transition equal to a new one. `image` keeps its memory, for the next image, if it
+  /// has at most kImageKept bytes; with `new_image` false nobody reads it.
   void reset() noexcept;
   static constexpr std::size_t kImageKept = 4096;
 

@@ -43,8 +43,6 @@ struct EngineRequest : CommitRequest {
   /// state mutex.
   [[nodiscard]] virtual bool is_narrow() const noexcept { return false; }
 
-  Execution* execution = nullptr;  ///< The procedure whose record it is; nullptr: of none.
-
  protected:
   ~EngineRequest() = default;
 };
@@ -55,6 +53,7 @@ struct InsertCommit final : EngineRequest {
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
   [[nodiscard]] bool is_narrow() const noexcept override { return true; }
 
+  Execution* execution = nullptr;
   bool holds_locks = false;  ///< The root's lock grant is part of this record.
   /// A submitter: the first one, or a duplicate that came while the record was on the way.
   struct Submitter {
@@ -90,7 +89,7 @@ struct RareOfStep {
   std::size_t reserved = 0;  ///< How much of EngineState::spawning it has reserved.
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
-  std::unique_ptr<InboxUse> inbox_use;
+  std::optional<InboxUse> inbox_use;
   Reply<Status> reply;  ///< To an operator's order.
 };
 
@@ -109,6 +108,7 @@ struct StepCommit final : EngineRequest {
     kGrant,     ///< Only that the locks are held. The step follows.
     kGiveBack,  ///< Only that the locks are given back.
   };
+  Execution* execution = nullptr;
   Kind kind = Kind::kStep;
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
   bool was_parked = false;   ///< Set on publication: whether the last record says so.
@@ -136,7 +136,7 @@ struct StepCommit final : EngineRequest {
     rare.reset();
   }
 };
-static_assert(sizeof(StepCommit) <= 256, "four lines of a cache");
+static_assert(sizeof(StepCommit) <= 248, "thousands may be on the way");
 
 /// Deletes the rows of an ended root's descendants and messages that no step will consume, and
 /// corrects the dates of results, a bounded chunk at a time.

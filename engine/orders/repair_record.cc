@@ -241,6 +241,7 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
                   Effects& effects) {
   entry.step = order.step;
   auto commit = record_of(core, order, entry);
+  commit->rare.edit().reply = std::move(reply);
   Execution& execution = *commit->execution;
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
              "a member that an order changes has no timer");
@@ -251,7 +252,6 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   core.date_end(execution, commit->next);
   write_rows(*commit);
   insert_audit(entry, root.id, number, commit->batch);
-  commit->rare.edit().reply = std::move(reply);
   execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.log(LogLevel::kWarning,

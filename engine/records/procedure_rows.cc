@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows are encoded straight into the batch.
+// A row is encoded beside the batch and appended to it.
 
 #include "records/procedure_rows.h"
 

@@ -44,7 +44,7 @@ class RowWriter {
     at_ = at;
   }
   void put_raw(std::string_view bytes) noexcept {
-    PV2_ASSERT(bytes.size() <= static_cast<std::size_t>(end_ - at_),
+    PV2_ASSERT(at_ <= end_ && bytes.size() <= static_cast<std::size_t>(end_ - at_),
                "a row fits the room that was made for it");
     if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
@@ -98,7 +98,7 @@ class RowWriter {
   }
 
  private:
-  static constexpr std::size_t kRoom = 2048;  // for any row whose strings are short
+  static constexpr std::size_t kRoom = 2048;  // for most rows; others take it from the heap
 
   char* begin_;
   char* at_;

@@ -35,7 +35,7 @@ Status SpawnedChildren::adopt() {
   covered_ = locks.empty() || locks.scope() == LockScope::kOperation || frame_.has_work();
   Status status = make_children();
   if (!status.ok()) return status;
-  const std::vector<Execution*>& children = frame_.commit.rare->children;
+  const std::vector<Execution*>& children = frame_.commit.rare.edit().children;
   status = reserve_ids();
   for (std::size_t i = 0; status.ok() && i < children.size(); ++i) {
     status = check_no_upgrade(*children[i]);

@@ -45,9 +45,7 @@ void StepPause::wait_for(const Outcome& outcome) {
   next.ends_waits = false;
   next.awaits = !execution.slots.empty() || wants_signals;
   if (wants_signals) {
-    std::unique_ptr<InboxUse>& use = frame_.commit.rare.edit().inbox_use;
-    use = std::make_unique<InboxUse>();
-    use->wanted = effects_.inbox_use->wanted;
+    frame_.commit.rare.edit().inbox_use.emplace().wanted = effects_.inbox_use->wanted;
   }
   const bool new_deadline = outcome.timeout && set_deadline(*outcome.timeout);
   if (Status encoded = record_.encode_image(); !encoded.ok()) {

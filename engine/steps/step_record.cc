@@ -149,7 +149,7 @@ Status StepRecord::encode_image() {
                                 execution.record.image.view(), image);
   }
   next.image = image;
-  next.new_image = true;  // not before: until here it was that of another procedure
+  next.new_image = true;
   return status;
 }
 
@@ -206,9 +206,7 @@ void StepRecord::consume_signals() {
   for (const std::uint64_t number : given) {
     frame_.commit.batch.erase(Space::kProcedure, inbox_key(frame_.execution.id, number));
   }
-  std::unique_ptr<InboxUse>& use = frame_.commit.rare.edit().inbox_use;
-  use = std::make_unique<InboxUse>();
-  use->given = given;
+  frame_.commit.rare.edit().inbox_use.emplace().given = given;
 }
 
 }  // namespace pv2

@@ -67,17 +67,21 @@ TEST_CASE("a byte string that was cleared is empty and can be used again", "[com
   }
 }
 
-TEST_CASE("byte strings change places when one is assigned to the other", "[compact]") {
+TEST_CASE("a byte string moves, and changes places with another one", "[compact]") {
   for (const std::size_t size : {0, 3, 30}) {
-    CompactBytes target(text(40));
-    CompactBytes source(text(size));
-    target = std::move(source);
-    CHECK(target.view() == text(size));
-    CHECK(source.view() == text(40));  // NOLINT(bugprone-use-after-move): its memory is used again
+    CompactBytes one(text(40));
+    CompactBytes other(text(size));
+    one.swap(other);
+    CHECK(one.view() == text(size));
+    CHECK(other.view() == text(40));
 
-    const CompactBytes made(std::move(target));
+    other = std::move(one);
+    CHECK(other.view() == text(size));
+    CHECK(one.empty());  // NOLINT(bugprone-use-after-move)
+
+    const CompactBytes made(std::move(other));
     CHECK(made.view() == text(size));
-    CHECK(target.empty());  // NOLINT(bugprone-use-after-move)
+    CHECK(other.empty());  // NOLINT(bugprone-use-after-move)
   }
 }
 

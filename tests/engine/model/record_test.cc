@@ -141,6 +141,7 @@ TEST_CASE("a restart reads from a row what publishing its record left in memory"
     encode_state(execution, next, ran_step, row);
 
     execution.record.assign(next, ran_step, sequence);
+    CHECK_FALSE(next.new_image);
 
     Execution read;
     PartStatus user = PartStatus::kDamaged;
