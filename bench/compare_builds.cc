@@ -32,8 +32,8 @@ const std::set<std::string, std::less<>> kConditions = {
     "with_lock_and_nonce", "outstanding", "children",     "waiters"};
 // What describes the rounds that a program makes by itself.
 const std::set<std::string, std::less<>> kAboutRounds = {
-    "processors",   "ns_per_load", "runs",     "quiet_runs", "rounds",
-    "quiet_rounds", "least",       "greatest", "other_cores"};
+    "processors", "line_ns",      "ns_per_load", "runs",     "quiet_runs",
+    "rounds",     "quiet_rounds", "least",       "greatest", "other_cores"};
 
 /// One figure in all rounds, of both builds. A value.
 struct Pairs {

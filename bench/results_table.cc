@@ -208,6 +208,8 @@ void print_machine(const std::vector<ResultLine>& lines) {
     if (line.has("bench", std::string("random_loads"))) {
       fmt::print("memory: {} ns per load from 8 MiB in random order ({} to {})\n",
                  value("ns_per_load"), value("least"), value("greatest"));
+      fmt::print("two processors: worth {} of one; {} ns for a line to go to the other and back\n",
+                 value("processors"), value("line_ns"));
     }
     if (line.has("bench", std::string("raw_sync"))) {
       fmt::print("raw: {} syncs/s of 256 B on a zero-filled file, p50 {} us, p99 {} us\n",
@@ -262,9 +264,12 @@ int run(int argc, char** argv) {
   print_targets(targets, lines);
   print_durable(lines);
   fmt::print(
-      "\nrounds: quiet ones / all. Quiet are those in which other programs used at most 0.3 cores; "
-      "the figure is\ntheir median, or that of all if none was. With fewer than three 'met' has a "
-      "question mark. What each\nfigure includes: docs/performance.md\n");
+      "\nrounds: quiet ones / all. Quiet are those in which other programs used at most 0.3 cores, "
+      "and "
+      "two\nprocessors were worth two; the figure is their median, or that of all if none was. "
+      "With "
+      "fewer than\nthree 'met' has a question mark. What each figure includes: "
+      "docs/performance.md\n");
   return 0;
 }
 

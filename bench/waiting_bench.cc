@@ -101,7 +101,8 @@ void print_memory(const Options& options, bool whole) {
                          i + 1, options.runs));
     Round round;
     round.values = run_child({whole ? "--memory=whole" : "--memory=plain"});
-    round.other_cores = 0;  // memory does not depend on other programs
+    round.other_cores = 0;
+    round.is_timed = false;  // memory does not depend on other programs
     rounds.add(std::move(round));
   }
   ResultRow row("waiting_memory");

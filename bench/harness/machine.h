@@ -31,12 +31,18 @@ struct Usage {
 /// best of a few tries of some 30 ms.
 double fixed_loop_ns();
 
-/// How many of its processors the machine is worth now: what a loop that keeps a core busy makes on
-/// all of them at once, over what it makes on one. Two virtual processors may be two threads of one
-/// core of the host, or share it with other guests; that changes from minute to minute, and nothing
-/// in /proc tells. The best of a few tries of a few ms. Nothing else of this process runs
-/// meanwhile.
-double processors_worth();
+/// What two processors are worth now: twice the time of a loop that keeps a core busy, over the
+/// time that two threads take for one such loop each, on two processors. 2 is the most, apart from
+/// noise. Two virtual processors may be two threads of one core of the host, or share it with other
+/// guests: then it is 1. That changes from minute to minute, and nothing in /proc tells. Of a few
+/// tries of some 5 ms the best counts, because what disturbs for a moment is in /proc. 1 if the
+/// process may run on one processor only. Nothing else of this process runs meanwhile.
+double two_processors_worth();
+
+/// The time in ns in which a line of a cache goes to another processor and back. Where the host
+/// puts two virtual processors decides it: about 115 if they share a cache, 440 if they do not.
+/// What threads pass to each other costs that much. 0 if the process may run on one processor only.
+double line_round_trip_ns();
 
 /// What the cache is worth that this processor shares with others, also with those of other guests
 /// of the host: ns per load from `bytes` in random order, each load after the one before; the

@@ -5,6 +5,7 @@
 #include "harness/rounds.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <thread>
 #include <utility>
@@ -16,6 +17,8 @@ namespace pv2::bench {
 namespace {
 
 constexpr double kQuietCores = 0.3;
+// How much longer than in the nearest round a line may take between two processors.
+constexpr double kNear = 1.7;
 
 std::vector<double> values_of(const std::vector<const Round*>& rounds, std::string_view name) {
   std::vector<double> values;
@@ -28,24 +31,41 @@ std::vector<double> values_of(const std::vector<const Round*>& rounds, std::stri
 
 }  // namespace
 
+void note_processors(Round& round) {
+  const double worth = two_processors_worth();
+  double& least = round.values.try_emplace("processors", worth).first->second;
+  least = std::min(least, worth);
+  double& longest = round.values["line_ns"];
+  longest = std::max(longest, line_round_trip_ns());
+}
+
 void Rounds::add(Round round) {
-  const double worth = processors_worth();
-  round.other_cores += std::max(1U, std::thread::hardware_concurrency()) - worth;
-  round.values["processors"] = worth;
+  if (round.is_timed && std::thread::hardware_concurrency() > 1) {
+    note_processors(round);
+    round.other_cores += std::max(0.0, 2 - round.values["processors"]);
+  }
   rounds_.push_back(std::move(round));
 }
 
-std::size_t Rounds::quiet() const {
-  return static_cast<std::size_t>(
-      std::count_if(rounds_.begin(), rounds_.end(),
-                    [](const Round& round) { return round.other_cores <= kQuietCores; }));
+std::vector<const Round*> Rounds::quiet() const {
+  const auto line_ns = [](const Round& round) {
+    const auto at = round.values.find("line_ns");
+    return at == round.values.end() ? 0 : at->second;
+  };
+  double nearest = std::numeric_limits<double>::max();
+  for (const Round& round : rounds_) nearest = std::min(nearest, line_ns(round));
+  std::vector<const Round*> quiet;
+  for (const Round& round : rounds_) {
+    const bool is_near = line_ns(round) <= kNear * nearest;
+    if (is_near && round.other_cores <= kQuietCores) quiet.push_back(&round);
+  }
+  return quiet;
 }
 
 std::vector<const Round*> Rounds::counting() const {
-  const bool quiet_only = quiet() != 0;
-  std::vector<const Round*> counted;
-  for (const Round& round : rounds_) {
-    if (!quiet_only || round.other_cores <= kQuietCores) counted.push_back(&round);
+  std::vector<const Round*> counted = quiet();
+  if (counted.empty()) {
+    for (const Round& round : rounds_) counted.push_back(&round);
   }
   return counted;
 }
@@ -69,7 +89,7 @@ void Rounds::fill(ResultRow& row, std::string_view main) const {
   std::vector<double> others;
   for (const Round& round : rounds_) others.push_back(round.other_cores);
   row.set("runs", static_cast<double>(rounds_.size()));
-  row.set("quiet_runs", static_cast<double>(quiet()));
+  row.set("quiet_runs", static_cast<double>(quiet().size()));
   row.set("other_cores", median(others));
 }
 
