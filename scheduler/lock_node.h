@@ -124,7 +124,8 @@ class LockLink {
 };
 
 struct LockNode
-    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>,
+      Recycled {
   static constexpr std::uint32_t kNoLimit = Contest::kNoLimit;
 
   [[nodiscard]] const LockRecordList& waiters(Kin kin, LockMode mode) const noexcept {

@@ -20,8 +20,6 @@ namespace {
 // No waiter is ahead of a restored holder; every waiter is ahead of a newcomer.
 constexpr std::uint64_t kRestoring = 0;
 constexpr std::uint64_t kNewcomer = UINT64_MAX;
-// Enough that a busy host allocates no nodes; 2048 spare nodes take about half a megabyte.
-constexpr std::size_t kSpareNodesMax = 2048;
 // Looking through this many addresses costs less than comparing a few keys.
 constexpr std::size_t kFewLinks = 32;
 
@@ -112,13 +110,7 @@ LockNode& LockTable::node_for(ResourceKey&& key) {
   const Probe probe{key, hash_of(key)};
   if (const auto found = nodes_.find(probe); found != nodes_.end()) return **found;
 
-  std::unique_ptr<LockNode> node;
-  if (spare_nodes_.empty()) {
-    node = std::make_unique<LockNode>();
-  } else {
-    node = std::move(spare_nodes_.back());
-    spare_nodes_.pop_back();
-  }
+  auto node = std::make_unique<LockNode>();
   node->key = std::move(key);
   node->hash = probe.hash;
   nodes_.insert(node.get());
@@ -133,8 +125,7 @@ void LockTable::drop(LockNode& node) {
   if (owes_) forget_concerned(node);
   nodes_.erase(&node);
   known_.erase(known_.iterator_to(node));
-  std::unique_ptr<LockNode> owned(&node);
-  if (spare_nodes_.size() < kSpareNodesMax) spare_nodes_.push_back(std::move(owned));
+  delete &node;
 }
 
 std::span<const std::uintptr_t> LockTable::links_of(const SchedulerEntry& entry) noexcept {

@@ -312,7 +312,6 @@ class LockTable {
   SchedulerEntry* first_nested_ = nullptr;
   SchedulerEntry* last_nested_ = nullptr;
   std::vector<WaitSearch*> searches_;  // begun and not ended
-  std::vector<std::unique_ptr<LockNode>> spare_nodes_;
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
   std::vector<Cursor> concerned_;
