@@ -95,7 +95,7 @@ struct RareOfStep {
 
 /// The record of a step, of the undoing of one, or of a lock grant. Thousands may be on the way,
 /// and each is written by a worker and read by the publisher: so it is small.
-struct StepCommit final : EngineRequest {
+struct alignas(64) StepCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
   /// It touches the tree of its procedure, in which no worker goes on with another one.
@@ -136,7 +136,7 @@ struct StepCommit final : EngineRequest {
     rare.reset();
   }
 };
-static_assert(sizeof(StepCommit) <= 248, "thousands may be on the way");
+static_assert(sizeof(StepCommit) == 256, "thousands may be on the way");
 
 /// Deletes the rows of an ended root's descendants and messages that no step will consume, and
 /// corrects the dates of results, a bounded chunk at a time.
