@@ -122,6 +122,9 @@ struct EngineCore {
   bool has_shares PV2_GUARDED_BY(state_mutex) = false;  ///< The section is wide.
   Looks looks PV2_GUARDED_BY(state_mutex);
 
+  /// The seat of the calling thread.
+  [[nodiscard]] std::size_t seat() const noexcept { return EngineThread::seat_in(this); }
+
   /// Like state_mutex.lock(), and counts for give_way().
   void lock_state() PV2_ACQUIRE(state_mutex);
   void unlock_state() PV2_RELEASE(state_mutex);

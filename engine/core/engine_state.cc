@@ -21,7 +21,8 @@ EngineState::EngineState(const ExecutorOptions& options, const EngineAge& age)
       submissions{
           .completed{options.max_results_in_memory, options.max_result_bytes_in_memory},
           .retention{options.retention, options.store->keeps_records()},
-      } {}
+      },
+      spares(options.workers) {}
 
 EngineState::~EngineState() = default;
 

@@ -80,6 +80,8 @@ struct OrdersToTrees {
 
 /// Requests to be filled again.
 struct Spares {
+  explicit Spares(std::size_t workers) : steps(workers), inserts(workers), acknowledges(workers) {}
+
   SpareCommits<StepCommit> steps;
   SpareCommits<InsertCommit> inserts;
   SpareCommits<AcknowledgeCommit> acknowledges;

@@ -19,7 +19,8 @@ std::unique_ptr<TaskPool> TaskPool::make(unsigned threads, const void* engine) {
   return std::make_unique<ThreadedPool>(threads, engine);
 }
 
-EngineThread::EngineThread(const void* engine) noexcept : engine_(engine), outer_(innermost) {
+EngineThread::EngineThread(const void* engine, std::size_t seat) noexcept
+    : engine_(engine), seat_(seat), outer_(innermost) {
   innermost = this;
 }
 EngineThread::~EngineThread() { innermost = outer_; }
@@ -27,6 +28,12 @@ bool EngineThread::belongs_to(const void* engine) noexcept {
   const EngineThread* mark = innermost;
   while (mark != nullptr && mark->engine_ != engine) mark = mark->outer_;
   return mark != nullptr;
+}
+std::size_t EngineThread::seat_in(const void* engine) noexcept {
+  for (const EngineThread* mark = innermost; mark != nullptr; mark = mark->outer_) {
+    if (mark->engine_ == engine && mark->seat_ != kNoSeat) return mark->seat_;
+  }
+  return kNoSeat;
 }
 
 }  // namespace pv2

@@ -20,6 +20,7 @@
 #include <pv2/base/status.h>
 
 #include <boost/container/small_vector.hpp>
+#include <cstddef>
 #include <memory>
 #include <span>
 
@@ -64,14 +65,20 @@ class TaskPool {
 /// Marks nest: a step may run another engine.
 class EngineThread {
  public:
-  explicit EngineThread(const void* engine) noexcept;
+  /// A worker that takes any work has a seat, from 1. All other threads share the seat 0.
+  static constexpr std::size_t kNoSeat = 0;
+
+  explicit EngineThread(const void* engine, std::size_t seat = kNoSeat) noexcept;
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
   [[nodiscard]] static bool belongs_to(const void* engine) noexcept;
+  /// The seat of the calling thread in `engine`.
+  [[nodiscard]] static std::size_t seat_in(const void* engine) noexcept;
 
  private:
   const void* engine_;
+  std::size_t seat_;
   const EngineThread* outer_;
 };
 

@@ -124,7 +124,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
   PV2_ASSERT(member.turn_step() == 0, "a member of a deadlock's victim is not being undone");
   member.head()->domain.deadlock_victim = true;
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());
   last.state = ProcedureState::kFailed;
@@ -147,7 +147,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
 void park_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   PV2_ASSERT(member.turn_step() != 0, "an undo that is parked is under way");
   commit->kind = StepCommit::Kind::kUndo;
   Transition& next = commit->next;
@@ -169,7 +169,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
 void give_up_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   Transition& next = commit->next;
   next = as_it_is(core, member);
   next.state = ProcedureState::kRunnable;

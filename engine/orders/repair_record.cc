@@ -33,7 +33,7 @@ std::unique_ptr<StepCommit> unchanged(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase != Phase::kInFlight,
              "a member that an order changes has no record on the way");
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
   if (execution.record.state == ProcedureState::kFailed) commit->kind = StepCommit::Kind::kUndo;

@@ -87,7 +87,7 @@ StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state
   execution.wait.wake_pending = false;
   if (execution.granted_by_poll() && !core.keeps_records) execution.record.holds_locks = true;
   enter_flight(execution);
-  return {&execution, core.state.spares.steps.take().release()};
+  return {&execution, core.state.spares.steps.take(core.seat()).release()};
 }
 
 // Does what `fate`, which is not kTaken, says. A lock grant that came with the poll is in no record
@@ -125,7 +125,8 @@ void Workers::stop() {
 }
 
 void Workers::work(std::size_t index, Work work) {
-  const EngineThread mark(&core_);
+  // A reserved worker does not poll for all that it makes runnable.
+  const EngineThread mark(&core_, work == Work::kTop ? EngineThread::kNoSeat : index + 1);
   Random random = core_.random_of_life(index);
   Worker me = worker(index, random, work);
   me.has_thread = true;
@@ -563,7 +564,7 @@ void Workers::put_back(const StepJob& job, bool halted) {
   Execution& execution = *job.execution;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
   if (execution.granted_by_poll() && !core_.keeps_records) execution.record.holds_locks = false;
-  core_.state.spares.steps.give_back(std::unique_ptr<StepCommit>(job.commit));
+  core_.state.spares.steps.give_back(std::unique_ptr<StepCommit>(job.commit), core_.seat());
   if (!may_begin(execution)) return drop_from_flight(core_, execution);
   execution.phase.move_to(Phase::kQueued);
   if (!halted) core_.settle(execution, Disposition::kReturn);

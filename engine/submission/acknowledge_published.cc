@@ -26,7 +26,7 @@ void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
     effects.garbage.push_back(std::move(garbage));
   }
   for (Reply<Status>& each : replies) effects.reply(std::move(each), Status());
-  core.state.spares.acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this));
+  core.state.spares.acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this), core.seat());
 }
 
 void AcknowledgeCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)

@@ -181,7 +181,7 @@ std::unique_ptr<AcknowledgeCommit> Acknowledgements::act(const Verdict& verdict,
 std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
                                                            const Completed* completed,
                                                            Reply<Status> reply) {
-  std::unique_ptr<AcknowledgeCommit> commit = core_.state.spares.acknowledges.take();
+  std::unique_ptr<AcknowledgeCommit> commit = core_.state.spares.acknowledges.take(core_.seat());
   commit->id = id;
   if (completed != nullptr) {
     commit->nonce = completed->nonce();

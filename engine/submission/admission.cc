@@ -374,7 +374,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   Execution& execution = *candidate.execution;
   execution.id = *id;
   if (!execution.record.deadline) execution.object = std::move(candidate.procedure);
-  std::unique_ptr<InsertCommit> commit = core_.state.spares.inserts.take();
+  std::unique_ptr<InsertCommit> commit = core_.state.spares.inserts.take(core_.seat());
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
              "a spare request has no submitters");
   commit->execution = &execution;

@@ -55,7 +55,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   core.state.news.add(ProcedureNews::Kind::kAdded, root);
   answer_submitters(core, *this, root, effects);
   for (const PutOff& step : put_off) core.wake(step.id, step.epoch);
-  core.state.spares.inserts.give_back(std::unique_ptr<InsertCommit>(this));
+  core.state.spares.inserts.give_back(std::unique_ptr<InsertCommit>(this), core.seat());
 }
 
 void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)

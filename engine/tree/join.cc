@@ -56,7 +56,7 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   PV2_ASSERT(is_finished(state), "the last record of a procedure ends it");
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has at most one record on the way");
   PV2_ASSERT(!has_work(execution), "a procedure that ends has no work outstanding");
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   commit->execution = &execution;
   Transition& last = commit->next;
   last.begin(execution.record, core.clock.wall_now());

@@ -60,7 +60,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has at most one record on the way");
   PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
              "locks that are given back are in the record, and no work needs them");
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   commit->execution = &execution;
   commit->kind = StepCommit::Kind::kGiveBack;
   commit->next = record_without_locks(core, execution);

@@ -176,7 +176,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   Execution& head = work.head;
   PV2_ASSERT(work.interrupted != nullptr, "the interrupted members are known");
   PV2_ASSERT(head.phase == Phase::kIdle, "the head of a domain about to be undone is idle");
-  auto commit = core.state.spares.steps.take();
+  auto commit = core.state.spares.steps.take(core.seat());
   commit->execution = &head;
   Transition& same = commit->next;
   same = as_it_is(core, head);

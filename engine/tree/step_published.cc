@@ -287,7 +287,7 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   }
   drop_children(core, about, *this, effects);
   follow_up(core, about, *this, effects);
-  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
+  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this), core.seat());
 }
 
 void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
@@ -300,7 +300,7 @@ void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& ef
   }
   core.state.spawning -= rare->reserved;
   for (InsertCommit* submitted : rare->roots) submitted->failed(core, why, effects);
-  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
+  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this), core.seat());
 }
 
 }  // namespace pv2
