@@ -15,6 +15,7 @@
 
 #include "pv2/scheduler/scheduler_entry.h"
 #include "ready_lane.h"
+#include "seat_turns.h"
 
 namespace pv2 {
 
@@ -25,11 +26,13 @@ class EntityQueue;
 struct EntityLane
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>,
       Recycled {
-  EntityLane(EntityQueue& entity, std::uint16_t rank) : entity(&entity), rank(rank) {}
+  EntityLane(EntityQueue& entity, std::uint16_t rank, Seat seat)
+      : entity(&entity), rank(rank), seat(seat) {}
 
   ReadyLane ready;
   EntityQueue* const entity;
   const std::uint16_t rank;
+  const Seat seat;                   ///< Where it stands in line; that of its first entry.
   std::unique_ptr<EntityLane> next;  ///< Of the same entity.
 };
 
@@ -47,9 +50,9 @@ class EntityQueue {
     return lane;
   }
   /// A new lane, which is to get an entry; the entity must have none for `rank`.
-  [[nodiscard]] EntityLane& add(std::uint16_t rank) {
+  [[nodiscard]] EntityLane& add(std::uint16_t rank, Seat seat) {
     PV2_ASSERT(find(rank) == nullptr, "an entity has at most one lane for a rank");
-    auto lane = std::make_unique<EntityLane>(*this, rank);
+    auto lane = std::make_unique<EntityLane>(*this, rank, seat);
     lane->next = std::move(lanes_);
     lanes_ = std::move(lane);
     return *lanes_;

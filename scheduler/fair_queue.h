@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FairQueue: the entities of one class that have something to run. The highest priority goes first,
-// within a bound; entities of equal priority take turns, one entry each. An entity with entries of
-// two priorities stands in line once for each. It owns nothing.
+// within a bound; entities of equal priority take turns, one entry each, at each seat (SeatTurns).
+// An entity with entries of two priorities stands in line once for each. It owns no entity.
 
 #pragma once
 
 #include <pv2/base/assert.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "bounded_picker.h"
 #include "entity_queue.h"
 #include "rank.h"
+#include "ready_queue.h"
+#include "seat_turns.h"
 
 namespace pv2 {
 
@@ -27,30 +32,36 @@ class FairQueue {
 
   [[nodiscard]] bool empty() const noexcept { return picker_.empty(); }
 
-  void push(SchedulerEntry& entry, EntityQueue& entity, ReadySection section, std::uint16_t rank) {
-    EntityLane* lane = entity.find(rank);
+  /// Returns the seat where the entity stands: that of `place` only if it did not stand in line.
+  Seat push(SchedulerEntry& entry, EntityQueue& entity, const ReadyPlace& place) {
+    EntityLane* lane = entity.find(place.rank);
     if (lane == nullptr) {
-      lane = &entity.add(rank);
-      rings_[slot_of(*lane)].push_back(*lane);
+      lane = &entity.add(place.rank, place.seat);
+      Line& line = line_of(*lane);
+      line.rings[lane->seat].push_back(*lane);
+      ++line.entities;
       picker_.fill(slot_of(*lane));
     }
-    lane->ready.push(entry, section);
+    lane->ready.push(entry, place.section);
+    return lane->seat;
   }
 
   /// Puts `entry` back at the beginning of its section, and gives its entity the next turn among
-  /// those of its priority.
-  void put_back(SchedulerEntry& entry, EntityQueue& entity, ReadySection section,
-                std::uint16_t rank) {
-    EntityLane* lane = entity.find(rank);
+  /// those of its priority and seat.
+  Seat put_back(SchedulerEntry& entry, EntityQueue& entity, const ReadyPlace& place) {
+    EntityLane* lane = entity.find(place.rank);
     if (lane == nullptr) {
-      lane = &entity.add(rank);
-      rings_[slot_of(*lane)].push_front(*lane);
+      lane = &entity.add(place.rank, place.seat);
+      Line& line = line_of(*lane);
+      line.rings[lane->seat].push_front(*lane);
+      ++line.entities;
       picker_.fill(slot_of(*lane));
     } else {
-      Ring& ring = rings_[slot_of(*lane)];
+      Ring& ring = ring_of(*lane);
       ring.splice(ring.begin(), ring, ring.iterator_to(*lane));
     }
-    lane->ready.put_back(entry, section);
+    lane->ready.put_back(entry, place.section);
+    return lane->seat;
   }
 
   void remove(SchedulerEntry& entry, EntityQueue& entity, std::uint16_t rank) noexcept {
@@ -60,37 +71,55 @@ class FairQueue {
     if (lane->ready.empty()) end(*lane);
   }
 
-  /// Takes the next entry in turn. Must not be called when empty().
-  SchedulerEntry& pop() noexcept {
+  /// Takes the next entry in turn, at the first of `seats` where one of its priority stands;
+  /// nullptr: there is none at these. Must not be called when empty().
+  SchedulerEntry* pop(std::span<const Seat> seats) noexcept {
     const std::size_t slot = picker_.peek();
+    auto& rings = lines_[slot]->rings;
+    const auto seat =
+        std::find_if(seats.begin(), seats.end(), [&](Seat at) { return !rings[at].empty(); });
+    if (seat == seats.end()) return nullptr;
     picker_.served(slot);
-    EntityLane& lane = rings_[slot].front();
+    Ring& ring = rings[*seat];
+    EntityLane& lane = ring.front();
     SchedulerEntry& entry = lane.ready.pop(bounded_wait_);
     if (lane.ready.empty()) {
       end(lane);
     } else {
-      rings_[slot].splice(rings_[slot].end(), rings_[slot], rings_[slot].begin());
+      ring.splice(ring.end(), ring, ring.begin());
     }
-    return entry;
+    return &entry;
   }
 
  private:
   using Ring = boost::intrusive::list<EntityLane, boost::intrusive::constant_time_size<false>>;
+  // The entities of one priority.
+  struct Line {
+    std::array<Ring, kSeats> rings;  // by seat
+    std::size_t entities = 0;        // in all of them
+  };
 
   static std::size_t slot_of(const EntityLane& lane) noexcept {
     return BoundedPicker::kSlots - 1 - rank_priority(lane.rank);
   }
+  Line& line_of(const EntityLane& lane) {
+    std::unique_ptr<Line>& line = lines_[slot_of(lane)];
+    if (line == nullptr) line = std::make_unique<Line>();
+    return *line;
+  }
+  Ring& ring_of(const EntityLane& lane) noexcept { return lines_[slot_of(lane)]->rings[lane.seat]; }
 
   void end(EntityLane& lane) noexcept {
-    Ring& ring = rings_[slot_of(lane)];
+    Ring& ring = ring_of(lane);
     ring.erase(ring.iterator_to(lane));
-    if (ring.empty()) picker_.drain(slot_of(lane));
+    if (--lines_[slot_of(lane)]->entities == 0) picker_.drain(slot_of(lane));
     lane.entity->drop(lane);
   }
 
   const std::uint32_t bounded_wait_;
   BoundedPicker picker_;
-  std::array<Ring, BoundedPicker::kSlots> rings_;
+  // By priority, the highest first; null: there was no entity with this one yet.
+  std::array<std::unique_ptr<Line>, BoundedPicker::kSlots> lines_;
 };
 
 }  // namespace pv2

@@ -17,6 +17,7 @@
 #include "lock_table.h"
 #include "rank.h"
 #include "ready_queue.h"
+#include "seat_turns.h"
 #include "wait_search.h"
 
 namespace pv2 {
@@ -53,6 +54,7 @@ void LockingScheduler::check_invariants() const {
       table_->granted().empty() && table_->reranked().empty(),
       "an entry that was granted its set or has another rank is placed before the section ends");
   PV2_ASSERT(runnable_ <= queued_, "every runnable entry is queued");
+  PV2_ASSERT(turns_->runnable() == runnable_, "every runnable entry is counted at its seat");
   PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0,
              "entries that became runnable were counted for the sleeping workers");
 }
@@ -89,7 +91,8 @@ LockingScheduler::LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Cloc
     : clock_(clock),
       top_class_floor_(lowest_top_class(*ready)),
       table_(std::make_unique<LockTable>()),
-      ready_(std::move(ready)) {}
+      ready_(std::move(ready)),
+      turns_(std::make_unique<SeatTurns>()) {}
 
 LockingScheduler::~LockingScheduler() = default;
 
@@ -130,31 +133,33 @@ Status LockingScheduler::restore(SchedulerEntry& entry) {
   return status;
 }
 
-std::size_t LockingScheduler::settle(EntryList&& batch, std::size_t own) {
+std::size_t LockingScheduler::settle(EntryList&& batch, SchedulerCaller caller) {
   if (batch.empty()) return 0;
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
     Section lock(*this);
+    seat_here_ = seat_of(caller.seat);
     while (SchedulerEntry* const entry = batch.pop_front()) apply(*entry, now);
-    sleepers = claim_sleepers(own);
+    seat_here_ = kCommonSeat;
+    sleepers = claim_sleepers(caller.own);
   }
   signal(sleepers);
   return sleepers.own;
 }
 
 std::size_t LockingScheduler::poll(std::span<SchedulerEntry*> run,
-                                   std::chrono::milliseconds patience, std::size_t own) {
-  return poll_for(Work::kAny, run, patience, own);
+                                   std::chrono::milliseconds patience, SchedulerCaller caller) {
+  return poll_for(Work::kAny, run, patience, caller);
 }
 
 std::size_t LockingScheduler::poll_top(std::span<SchedulerEntry*> run,
                                        std::chrono::milliseconds patience) {
-  return poll_for(Work::kTop, run, patience, run.size());
+  return poll_for(Work::kTop, run, patience, {});
 }
 
 std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run,
-                                       std::chrono::milliseconds patience, std::size_t own) {
+                                       std::chrono::milliseconds patience, SchedulerCaller caller) {
   // Patience is real time by contract, whatever clock the host injected: it bounds a thread's
   // sleep.
   using RealClock = std::chrono::steady_clock;
@@ -165,7 +170,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
   while (!stopped_) {
     if (table_->owes()) serve_rest();
-    if (const std::size_t taken = take(work, run, own); taken != 0 || run.empty()) {
+    if (const std::size_t taken = take(work, run, caller); taken != 0 || run.empty()) {
       if (claim_one_for_ready()) work_arrived_.notify_one();
       return taken;
     }
@@ -263,7 +268,7 @@ bool LockingScheduler::withdraw(SchedulerEntry& entry) {
         break;
       case SchedulerEntry::Place::kReady:
         entry.place_ = SchedulerEntry::Place::kOut;
-        ready_->remove(entry, LockTable::entity(entry), entry.queued_rank_);
+        leave_ready(entry);
         entry.queued_rank_ = SchedulerEntry::kNotQueued;
         --runnable_;
         if (entry.granted_in_queue_) table_->release(entry, now);
@@ -425,8 +430,7 @@ QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t m
       return place;
     case SchedulerEntry::Place::kReady:
       place.where = QueuePlace::Where::kReady;
-      place.ahead = ready_->count_ahead(entry, LockTable::entity(entry), entry.queued_rank_,
-                                        QueuePlace::kAheadMax);
+      place.ahead = ready_->count_ahead(entry, ready_place(entry), QueuePlace::kAheadMax);
       return place;
     case SchedulerEntry::Place::kWaiting:
       place.where = QueuePlace::Where::kWaiting;
@@ -522,11 +526,25 @@ void LockingScheduler::unlock(SchedulerEntry& entry, SteadyTime now) {
   place_changed();
 }
 
+ReadyPlace LockingScheduler::ready_place(const SchedulerEntry& entry) {
+  return {.entity = LockTable::entity(entry),
+          .section = entry.queued_in_front_ ? ReadySection::kFront : ReadySection::kBack,
+          .rank = entry.queued_rank_,
+          .seat = entry.seat_};
+}
+
+void LockingScheduler::leave_ready(SchedulerEntry& entry) {
+  ready_->remove(entry, ready_place(entry));
+  turns_->removed(entry.seat_);
+}
+
+// An entry that no worker has made ready stands at the seat of the one that polled it last.
 void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
   entry.place_ = SchedulerEntry::Place::kReady;
   entry.queued_in_front_ = section == ReadySection::kFront;
   entry.queued_rank_ = entry.rank_;
-  ready_->push(entry, LockTable::entity(entry), section, entry.rank_);
+  if (seat_here_ != kCommonSeat) entry.seat_ = seat_here_;
+  entry.seat_ = ready_->push(entry, ready_place(entry));
   count_ready(entry);
 }
 
@@ -541,14 +559,14 @@ void LockingScheduler::put_back(SchedulerEntry& entry) {
   entry.granted_by_poll_ = false;
   entry.place_ = SchedulerEntry::Place::kReady;
   entry.queued_rank_ = entry.rank_;
-  const auto section = entry.queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
-  ready_->put_back(entry, LockTable::entity(entry), section, entry.rank_);
+  entry.seat_ = ready_->put_back(entry, ready_place(entry));
   ++queued_;
   count_ready(entry);
 }
 
 void LockingScheduler::count_ready(const SchedulerEntry& entry) {
   ++runnable_;
+  turns_->added(entry.seat_);
   ++fresh_;
   if (ready_->is_top(entry.rank_)) ++fresh_top_;
 }
@@ -584,27 +602,32 @@ void LockingScheduler::place_changed() {
     if (entry->place_ != SchedulerEntry::Place::kReady || entry->queued_rank_ == entry->rank_) {
       continue;
     }
-    LockNode* const entity = LockTable::entity(*entry);
-    ready_->remove(*entry, entity, entry->queued_rank_);
+    leave_ready(*entry);
     if (ready_->is_top(entry->rank_) && !ready_->is_top(entry->queued_rank_)) ++lifted_to_top_;
     entry->queued_rank_ = entry->rank_;
-    const auto section = entry->queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
-    ready_->push(*entry, entity, section, entry->rank_);
+    entry->seat_ = ready_->push(*entry, ready_place(*entry));
+    turns_->added(entry->seat_);
   }
   reranked.clear();
   show_cycles();
 }
 
-std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run, std::size_t own) {
+std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run,
+                                   SchedulerCaller caller) {
   if (runnable_ == 0) return 0;
   if (work == Work::kAny) {
     // A worker that sleeps, or was signalled and is on its way, gets its share.
     const std::size_t workers = 1 + any_.asleep + any_.tokens;
     const std::size_t share = (runnable_ + workers - 1) / workers;
-    run = run.first(std::min(run.size(), std::max(share, own)));
+    run = run.first(std::min(run.size(), std::max(share, caller.own)));
   }
-  const std::size_t taken = work == Work::kAny ? ready_->take(run) : ready_->take_top(run);
+  const Seat seat = seat_of(caller.seat);
+  const SeatOrder order = turns_->next(seat);
+  const std::size_t taken =
+      work == Work::kAny ? ready_->take(run, order) : ready_->take_top(run, order);
   for (SchedulerEntry* const entry : run.first(taken)) {
+    turns_->removed(entry->seat_);
+    entry->seat_ = seat;
     entry->place_ = SchedulerEntry::Place::kOut;
     entry->granted_by_poll_ = entry->granted_in_queue_;
     entry->granted_in_queue_ = false;

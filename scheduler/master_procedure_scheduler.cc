@@ -7,8 +7,10 @@
 
 #include <pv2/base/assert.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 
 #include "bounded_picker.h"
 #include "fair_queue.h"
@@ -53,29 +55,27 @@ class ClassQueues final : public ReadyQueue {
     return rank_slot(rank) < top_classes_;
   }
 
-  void push(SchedulerEntry& entry, LockNode* entity, ReadySection section,
-            std::uint16_t rank) override {
-    const std::size_t slot = rank_slot(rank);
-    queues_[slot]->push(entry, queue_of(entity), section, rank);
+  Seat push(SchedulerEntry& entry, const ReadyPlace& place) override {
+    const std::size_t slot = rank_slot(place.rank);
     picker_.fill(slot);
+    return queues_[slot]->push(entry, queue_of(place), place);
   }
 
-  void put_back(SchedulerEntry& entry, LockNode* entity, ReadySection section,
-                std::uint16_t rank) override {
-    const std::size_t slot = rank_slot(rank);
-    queues_[slot]->put_back(entry, queue_of(entity), section, rank);
+  Seat put_back(SchedulerEntry& entry, const ReadyPlace& place) override {
+    const std::size_t slot = rank_slot(place.rank);
     picker_.fill(slot);
+    return queues_[slot]->put_back(entry, queue_of(place), place);
   }
 
-  void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) override {
-    const std::size_t slot = rank_slot(rank);
-    queues_[slot]->remove(entry, queue_of(entity), rank);
+  void remove(SchedulerEntry& entry, const ReadyPlace& place) override {
+    const std::size_t slot = rank_slot(place.rank);
+    queues_[slot]->remove(entry, queue_of(place), place.rank);
     if (queues_[slot]->empty()) picker_.drain(slot);
   }
 
-  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
-                                        std::uint16_t rank, std::size_t most) override {
-    const EntityLane* const lane = queue_of(entity).find(rank);
+  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, const ReadyPlace& place,
+                                        std::size_t most) override {
+    const EntityLane* const lane = queue_of(place).find(place.rank);
     PV2_ASSERT(lane != nullptr, "an entry that is queued stands in a lane");
     return lane->ready.count_ahead(entry, most);
   }
@@ -84,11 +84,11 @@ class ClassQueues final : public ReadyQueue {
     return picker_.empty() ? 0 : rank_class(make_rank(picker_.first(), Priority{0}));
   }
 
-  std::size_t take(std::span<SchedulerEntry*> run) override {
-    return take_below(run, BoundedPicker::kSlots);
+  std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
+    return take_below(run, BoundedPicker::kSlots, order);
   }
-  std::size_t take_top(std::span<SchedulerEntry*> run) override {
-    return take_below(run, top_classes_);
+  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
+    return take_below(run, top_classes_, order);
   }
 
  private:
@@ -96,22 +96,30 @@ class ClassQueues final : public ReadyQueue {
   static constexpr std::uint8_t kUnnamed = 255;
 
   // Takes entries of classes before `end` only.
-  std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end) {
+  std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end, const SeatOrder& order) {
+    std::span<const Seat> seats = order.first();
     std::size_t taken = 0;
     std::size_t slot = 0;
     while (taken < run.size()) {
       const std::size_t next = picker_.peek(end);
       if (next >= end || (taken != 0 && next != slot)) break;  // another class: the next poll
       slot = next;
+      SchedulerEntry* entry = queues_[slot]->pop(seats);
+      if (entry == nullptr) {
+        if (taken != 0) break;  // it is for another worker
+        seats = order.all();
+        run = run.first(std::min(run.size(), order.most_of_others));
+        entry = queues_[slot]->pop(seats);
+      }
       picker_.served(slot);
-      run[taken++] = &queues_[slot]->pop();
+      run[taken++] = entry;
       if (queues_[slot]->empty()) picker_.drain(slot);
     }
     return taken;
   }
 
-  EntityQueue& queue_of(LockNode* entity) noexcept {
-    return entity == nullptr ? unlocked_ : entity->queue;
+  EntityQueue& queue_of(const ReadyPlace& place) noexcept {
+    return place.entity == nullptr ? unlocked_[place.seat] : place.entity->queue;
   }
 
   const std::size_t top_classes_;
@@ -119,7 +127,7 @@ class ClassQueues final : public ReadyQueue {
   std::array<std::uint8_t, 256> slot_of_class_{};
   std::vector<std::unique_ptr<FairQueue>> queues_;
   std::size_t last_ = 0;
-  EntityQueue unlocked_;  // entries that lock nothing, as one entity
+  std::array<EntityQueue, kSeats> unlocked_;  // entries that lock nothing: one entity per seat
 };
 
 }  // namespace

@@ -12,10 +12,19 @@
 
 #include "pv2/scheduler/scheduler_entry.h"
 #include "ready_lane.h"
+#include "seat_turns.h"
 
 namespace pv2 {
 
 struct LockNode;
+
+/// Where an entry stands in a ready queue.
+struct ReadyPlace {
+  LockNode* entity;  ///< The node of the entry's primary key; null for an empty lock set.
+  ReadySection section;
+  std::uint16_t rank;  ///< Its own, or a larger one that it was lent.
+  Seat seat;
+};
 
 /// Guarded by its scheduler's mutex.
 class ReadyQueue {
@@ -27,28 +36,28 @@ class ReadyQueue {
   /// Whether work of this rank is for reserved workers.
   [[nodiscard]] virtual bool is_top(std::uint16_t rank) const = 0;
 
-  /// `entity` is the node of the entry's primary key, null for an empty lock set. The entry stands
-  /// in the queue with `rank`, which may be larger than its own.
-  virtual void push(SchedulerEntry& entry, LockNode* entity, ReadySection section,
-                    std::uint16_t rank) = 0;
+  /// Returns the seat where the entry stands now: `place.seat`, or that of its entity, if that
+  /// stands in line already.
+  virtual Seat push(SchedulerEntry& entry, const ReadyPlace& place) = 0;
   /// Like push(), but at the beginning of the section, as if the entry had never been taken.
-  virtual void put_back(SchedulerEntry& entry, LockNode* entity, ReadySection section,
-                        std::uint16_t rank) = 0;
-  /// `rank` is the one that it was pushed with.
-  virtual void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) = 0;
+  virtual Seat put_back(SchedulerEntry& entry, const ReadyPlace& place) = 0;
+  /// `place` is the one that it was pushed with, at the seat that push() has returned.
+  virtual void remove(SchedulerEntry& entry, const ReadyPlace& place) = 0;
 
-  /// How many entries stand before `entry` in the queue of its entity, counted up to `most`; `rank`
-  /// as in remove().
-  [[nodiscard]] virtual std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
-                                                std::uint16_t rank, std::size_t most) = 0;
+  /// How many entries stand before `entry` in the queue of its entity, counted up to `most`;
+  /// `place` as in remove().
+  [[nodiscard]] virtual std::size_t count_ahead(const SchedulerEntry& entry,
+                                                const ReadyPlace& place, std::size_t most) = 0;
 
   /// The highest class, as ranks order them (rank.h), that has an entry; also 0 if there is none.
   [[nodiscard]] virtual std::size_t first_class() const = 0;
 
-  /// Takes the next entries, as if one by one but all of one class; returns how many.
-  virtual std::size_t take(std::span<SchedulerEntry*> run) = 0;
+  /// Takes the next entries, as if one by one but all of one class; returns how many. Of equals it
+  /// takes those at the seats that are first in `order`, and ends where there is none at the first
+  /// of them. If that is so at once, it takes what is at the others.
+  virtual std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) = 0;
   /// Like take(), but only entries whose rank is_top().
-  virtual std::size_t take_top(std::span<SchedulerEntry*> run) = 0;
+  virtual std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) = 0;
 };
 
 }  // namespace pv2

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimpleProcedureScheduler: a single lane as ReadyQueue. Cannot fail.
+// SimpleProcedureScheduler: a lane for each seat as ReadyQueue. Cannot fail.
 
 #include "pv2/scheduler/simple_procedure_scheduler.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "lock_table.h"
@@ -12,52 +14,62 @@
 namespace pv2 {
 namespace {
 
-class OneLane final : public ReadyQueue {
+class LanePerSeat final : public ReadyQueue {
  public:
-  explicit OneLane(std::uint32_t bounded_wait) : bounded_wait_(bounded_wait) {}
+  explicit LanePerSeat(std::uint32_t bounded_wait) : bounded_wait_(bounded_wait) {}
 
   // Without classes and priorities all entries are equal, so there is nothing to lend or to
   // reserve.
   [[nodiscard]] std::uint16_t rank(const SchedulerEntry& /*entry*/) const override { return 0; }
   [[nodiscard]] bool is_top(std::uint16_t /*rank*/) const override { return true; }
 
-  void push(SchedulerEntry& entry, LockNode* /*entity*/, ReadySection section,
-            std::uint16_t /*rank*/) override {
-    lane_.push(entry, section);
+  Seat push(SchedulerEntry& entry, const ReadyPlace& place) override {
+    lanes_[place.seat].push(entry, place.section);
+    return place.seat;
   }
 
-  void put_back(SchedulerEntry& entry, LockNode* /*entity*/, ReadySection section,
-                std::uint16_t /*rank*/) override {
-    lane_.put_back(entry, section);
+  Seat put_back(SchedulerEntry& entry, const ReadyPlace& place) override {
+    lanes_[place.seat].put_back(entry, place.section);
+    return place.seat;
   }
 
-  void remove(SchedulerEntry& entry, LockNode* /*entity*/, std::uint16_t /*rank*/) override {
-    lane_.remove(entry);
+  void remove(SchedulerEntry& entry, const ReadyPlace& place) override {
+    lanes_[place.seat].remove(entry);
   }
 
-  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* /*entity*/,
-                                        std::uint16_t /*rank*/, std::size_t most) override {
-    return lane_.count_ahead(entry, most);
+  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, const ReadyPlace& place,
+                                        std::size_t most) override {
+    return lanes_[place.seat].count_ahead(entry, most);
   }
 
   [[nodiscard]] std::size_t first_class() const override { return 0; }
 
-  std::size_t take(std::span<SchedulerEntry*> run) override {
-    std::size_t taken = 0;
-    while (taken < run.size() && !lane_.empty()) run[taken++] = &lane_.pop(bounded_wait_);
-    return taken;
+  std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
+    if (const std::size_t taken = take_at(order.first(), run); taken != 0) return taken;
+    return take_at(order.all(), run.first(std::min(run.size(), order.most_of_others)));
   }
-  std::size_t take_top(std::span<SchedulerEntry*> run) override { return take(run); }
+  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
+    return take(run, order);
+  }
 
  private:
+  std::size_t take_at(std::span<const Seat> seats, std::span<SchedulerEntry*> run) {
+    std::size_t taken = 0;
+    for (const Seat seat : seats) {
+      ReadyLane& lane = lanes_[seat];
+      while (taken < run.size() && !lane.empty()) run[taken++] = &lane.pop(bounded_wait_);
+    }
+    return taken;
+  }
+
   const std::uint32_t bounded_wait_;
-  ReadyLane lane_;
+  std::array<ReadyLane, kSeats> lanes_;  // by seat
 };
 
 }  // namespace
 
 SimpleProcedureScheduler::SimpleProcedureScheduler(const Clock& clock,
                                                    SimpleSchedulerOptions options)
-    : LockingScheduler(std::make_unique<OneLane>(options.bounded_wait), clock) {}
+    : LockingScheduler(std::make_unique<LanePerSeat>(options.bounded_wait), clock) {}
 
 }  // namespace pv2

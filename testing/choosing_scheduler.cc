@@ -11,7 +11,8 @@
 namespace pv2::testing {
 
 std::size_t ChoosingScheduler::poll(std::span<SchedulerEntry*> run,
-                                    std::chrono::milliseconds /*patience*/, std::size_t /*own*/) {
+                                    std::chrono::milliseconds /*patience*/,
+                                    SchedulerCaller /*caller*/) {
   const std::size_t wanted = std::min(run.size(), allowed_);
   if (wanted == 0) return 0;
   std::array<SchedulerEntry*, 16> polled{};

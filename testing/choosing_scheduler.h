@@ -42,12 +42,12 @@ class ChoosingScheduler final : public ProcedureScheduler {
   }
   Status restore(SchedulerEntry& entry) override { return inner_->restore(entry); }
   using ProcedureScheduler::settle;
-  std::size_t settle(EntryList&& batch, std::size_t own) override {
-    return inner_->settle(std::move(batch), own);
+  std::size_t settle(EntryList&& batch, SchedulerCaller caller) override {
+    return inner_->settle(std::move(batch), caller);
   }
   using ProcedureScheduler::poll;
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
-                   std::size_t own) override;
+                   SchedulerCaller caller) override;
   std::size_t poll_top(std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) override {
     return poll(run, patience);

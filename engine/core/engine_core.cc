@@ -165,7 +165,8 @@ void EngineCore::queue(Execution& execution, Disposition disposition) {
 
 void EngineCore::flush() {
   if (state.to_settle.empty()) return;
-  NextPoll::take(this, scheduler.settle(std::move(state.to_settle), NextPoll::takes_up_to(this)));
+  const SchedulerCaller caller{.own = NextPoll::takes_up_to(this), .seat = scheduler_seat()};
+  NextPoll::take(this, scheduler.settle(std::move(state.to_settle), caller));
 }
 
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {

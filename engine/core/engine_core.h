@@ -124,6 +124,9 @@ struct EngineCore {
 
   /// The seat of the calling thread.
   [[nodiscard]] std::size_t seat() const noexcept { return EngineThread::seat_in(this); }
+  /// Its seat in the scheduler. With a store that keeps records there is only one for all: two
+  /// workers with half of the procedures each would also divide their syncs.
+  [[nodiscard]] std::size_t scheduler_seat() const noexcept { return keeps_records ? 0 : seat(); }
 
   /// Like state_mutex.lock(), and counts for give_way().
   void lock_state() PV2_ACQUIRE(state_mutex);

@@ -162,7 +162,8 @@ bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Pol
   polled.lifts = core_.scheduler.lifts();
   polled.count = worker.work == Work::kTop
                      ? core_.scheduler.poll_top(polled.entries, patience)
-                     : core_.scheduler.poll(polled.entries, patience, own(worker));
+                     : core_.scheduler.poll(polled.entries, patience,
+                                            {.own = own(worker), .seat = core_.scheduler_seat()});
   return polled.count != 0;
 }
 

@@ -273,7 +273,7 @@ TEMPLATE_TEST_CASE("a nudge that woke a worker which found an entry does not swa
       return Disposition::kComplete;
     });
     wait_until_sleeping(scheduler, 2);
-    CHECK(scheduler.settle(batch_of(1, entries), 1) == 1);  // wakes nobody
+    CHECK(scheduler.settle(batch_of(1, entries), {.own = 1}) == 1);  // wakes nobody
     scheduler.nudge();
     inside.wait();
     CHECK(scheduler.counts().sleeping == 1);
@@ -347,7 +347,7 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
     Workers workers(scheduler, 2, 1, counts_and_completes(finished));
     wait_until_sleeping(scheduler, 2);
 
-    scheduler.settle(batch_of(1, entries), 1);
+    scheduler.settle(batch_of(1, entries), {.own = 1});
     CHECK(scheduler.counts().wakes == 0);
     CHECK(scheduler.counts().runnable == 1);
     SchedulerEntry* const mine = poll(scheduler);
@@ -359,15 +359,15 @@ TEMPLATE_TEST_CASE("a worker that polls next takes one entry itself, and the res
     TestEntry parked(1000);
     EntryList nothing;
     nothing.push_back(parked, Disposition::kParkUnlock);
-    scheduler.settle(std::move(nothing), 1);
+    scheduler.settle(std::move(nothing), {.own = 1});
     CHECK(scheduler.counts().wakes == 0);
     // This thread does not poll: the worker that is woken sees that, and wakes the other one.
-    scheduler.settle(batch_of(2, entries), 1);
+    scheduler.settle(batch_of(2, entries), {.own = 1});
     wait_until(finished, 2);
     wait_until_sleeping(scheduler, 2);
 
     const std::uint64_t before = scheduler.counts().wakes;
-    scheduler.settle(batch_of(1, entries), 1);
+    scheduler.settle(batch_of(1, entries), {.own = 1});
     CHECK(scheduler.counts().wakes == before);
     scheduler.wake_for_ready();  // it does not poll next after all
     wait_until(finished, 3);
@@ -386,25 +386,25 @@ TEMPLATE_TEST_CASE("a worker that polls next is left as many entries as it asks 
   std::atomic<int> finished{0};
   std::array<SchedulerEntry*, 8> mine{};
   const auto poll_own = [&](std::size_t own) {
-    return std::span(mine).first(scheduler.poll(mine, std::chrono::milliseconds(0), own));
+    return std::span(mine).first(scheduler.poll(mine, std::chrono::milliseconds(0), {.own = own}));
   };
   {
     Workers workers(scheduler, 2, 1, counts_and_completes(finished));
     wait_until_sleeping(scheduler, 2);
 
-    CHECK(scheduler.settle(batch_of(3, entries), 4) == 3);
-    CHECK(scheduler.settle(EntryList(), 4) == 0);
+    CHECK(scheduler.settle(batch_of(3, entries), {.own = 4}) == 3);
+    CHECK(scheduler.settle(EntryList(), {.own = 4}) == 0);
     CHECK(scheduler.counts().wakes == 0);
     const auto all = poll_own(4);  // without `own` two sleepers would leave it one
     CHECK(all.size() == 3);
     for (SchedulerEntry* const entry : all) complete(scheduler, *entry);
     CHECK(scheduler.counts().wakes == 0);
 
-    CHECK(scheduler.settle(batch_of(5, entries), 4) == 4);  // the fifth wakes a worker
-    wait_until(finished, 5);                                // which wakes the other one
+    CHECK(scheduler.settle(batch_of(5, entries), {.own = 4}) == 4);  // the fifth wakes a worker
+    wait_until(finished, 5);                                         // which wakes the other one
     wait_until_sleeping(scheduler, 2);
 
-    CHECK(scheduler.settle(batch_of(6, entries), 6) == 6);
+    CHECK(scheduler.settle(batch_of(6, entries), {.own = 6}) == 6);
     const auto two = poll_own(1);  // a share is more than `own`
     CHECK(two.size() == 2);
     for (SchedulerEntry* const entry : two) complete(scheduler, *entry);
@@ -422,7 +422,7 @@ TEMPLATE_TEST_CASE("a poll that leaves an entry for which nobody is on its way w
     Workers workers(scheduler, 1, 1, counts_and_completes(finished));
     wait_until_sleeping(scheduler, 1);
     for (int caller = 0; caller < 2; ++caller) {
-      scheduler.settle(batch_of(1, entries), 1);
+      scheduler.settle(batch_of(1, entries), {.own = 1});
     }
     CHECK(scheduler.counts().wakes == 0);
 

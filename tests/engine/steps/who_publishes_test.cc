@@ -92,9 +92,9 @@ class NotingScheduler final : public MasterProcedureScheduler {
  public:
   NotingScheduler(const Clock& clock, Notes& notes)
       : MasterProcedureScheduler(clock), notes_(notes) {}
-  std::size_t settle(EntryList&& batch, std::size_t own) override {
+  std::size_t settle(EntryList&& batch, SchedulerCaller caller) override {
     notes_.add("published");
-    return MasterProcedureScheduler::settle(std::move(batch), own);
+    return MasterProcedureScheduler::settle(std::move(batch), caller);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <pv2/store/noop_procedure_store.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <latch>
 #include <memory>
@@ -37,15 +38,17 @@ LockSet lock(const std::string& name) {
 class WatchedScheduler final : public MasterProcedureScheduler {
  public:
   explicit WatchedScheduler(const Clock& clock) : MasterProcedureScheduler(clock) {}
-  std::size_t settle(EntryList&& batch, std::size_t own) override {
-    if (own == 0) calls_of_anybody_.fetch_add(1);
-    note_own(own);
-    return MasterProcedureScheduler::settle(std::move(batch), own);
+  std::size_t settle(EntryList&& batch, SchedulerCaller caller) override {
+    if (caller.own == 0) calls_of_anybody_.fetch_add(1);
+    note_seat(caller.seat);
+    note_own(caller.own);
+    return MasterProcedureScheduler::settle(std::move(batch), caller);
   }
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
-                   std::size_t own) override {
-    note_own(own);
-    return MasterProcedureScheduler::poll(run, patience, own);
+                   SchedulerCaller caller) override {
+    note_own(caller.own);
+    note_seat(caller.seat);
+    return MasterProcedureScheduler::poll(run, patience, caller);
   }
   void wake_for_ready() override {
     wakes_after_all_.fetch_add(1);
@@ -54,8 +57,11 @@ class WatchedScheduler final : public MasterProcedureScheduler {
   [[nodiscard]] std::uint64_t calls_of_anybody() const { return calls_of_anybody_.load(); }
   [[nodiscard]] std::uint64_t wakes_after_all() const { return wakes_after_all_.load(); }
   [[nodiscard]] std::size_t most_own() const { return most_own_.load(); }
+  /// The seats of all calls, a bit for each.
+  [[nodiscard]] std::uint64_t seats() const { return seats_.load(); }
 
  private:
+  void note_seat(std::size_t seat) { seats_.fetch_or(std::uint64_t{1} << seat); }
   void note_own(std::size_t own) {
     std::size_t most = most_own_.load();
     while (most < own && !most_own_.compare_exchange_weak(most, own)) {
@@ -63,6 +69,7 @@ class WatchedScheduler final : public MasterProcedureScheduler {
   }
 
   std::atomic<std::size_t> most_own_{0};
+  std::atomic<std::uint64_t> seats_{0};
   std::atomic<std::uint64_t> calls_of_anybody_{0};
   std::atomic<std::uint64_t> wakes_after_all_{0};
 };
@@ -75,13 +82,15 @@ struct WatchedWorkers {
   std::unique_ptr<ProcedureExecutor> executor;
   std::vector<ProcedureId> ids;
 
-  explicit WatchedWorkers(std::unique_ptr<ProcedureStore> store, unsigned count = 2) {
+  explicit WatchedWorkers(std::unique_ptr<ProcedureStore> store, unsigned count = 2,
+                          unsigned reserved = 0) {
     auto watched = std::make_unique<WatchedScheduler>(*clock);
     scheduler = watched.get();
     ExecutorOptions options;
     options.store = std::move(store);
     add_job_types(options.registry, world);
     options.workers = count;
+    options.reserved_workers = reserved;
     options.log = {};
     options.scheduler = std::move(watched);
     options.clock = clock;
@@ -116,6 +125,23 @@ TEST_CASE("procedures that want one lock follow each other, and wake no worker f
                                 .locks = lock("one")};
   for (std::uint64_t i = 0; i < kMany; ++i) workers.submit("a");
   CHECK(workers.run() < kMany);
+}
+
+TEST_CASE("each worker has a seat of its own, but none if its records share a sync with others") {
+  const bool keeps_records = GENERATE(false, true);
+  const unsigned reserved = GENERATE(0U, 1U);  // the first worker, which does not take any work
+  const unsigned others = 3 - reserved;
+  WatchedWorkers workers(keeps_records ? threaded() : noop(), 3, reserved);
+  std::barrier all_run(others);
+  workers.world.scripts["a"] = {.steps = 2, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                  all_run.arrive_and_wait();
+                                  return std::nullopt;
+                                }};
+  for (unsigned i = 0; i < others; ++i) workers.submit("a");
+  workers.run();
+  constexpr std::uint64_t kNobody = 1;
+  const std::uint64_t seats = keeps_records ? 0 : reserved == 0 ? 0b1110 : 0b1100;
+  CHECK(workers.scheduler->seats() == (kNobody | seats));
 }
 
 TEST_CASE("what a worker queues while it goes on with another procedure is for other workers") {

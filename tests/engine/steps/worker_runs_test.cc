@@ -117,8 +117,8 @@ class PatientScheduler final : public MasterProcedureScheduler {
  public:
   using MasterProcedureScheduler::MasterProcedureScheduler;
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
-                   std::size_t own) override {
-    return MasterProcedureScheduler::poll(run, patience < 1s ? patience : 24h, own);
+                   SchedulerCaller caller) override {
+    return MasterProcedureScheduler::poll(run, patience < 1s ? patience : 24h, caller);
   }
 };
 

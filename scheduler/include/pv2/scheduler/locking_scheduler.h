@@ -27,6 +27,8 @@ namespace pv2 {
 
 class LockTable;
 class ReadyQueue;
+class SeatTurns;
+struct ReadyPlace;
 struct WaitSearch;
 enum class ReadySection : std::uint8_t;
 
@@ -57,10 +59,11 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   using ProcedureScheduler::settle;
-  std::size_t settle(EntryList&& batch, std::size_t own) override PV2_EXCLUDES(queues_mutex_);
+  std::size_t settle(EntryList&& batch, SchedulerCaller caller) override
+      PV2_EXCLUDES(queues_mutex_);
   using ProcedureScheduler::poll;
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
-                   std::size_t own) override PV2_EXCLUDES(queues_mutex_);
+                   SchedulerCaller caller) override PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
   void wake_for_ready() override PV2_EXCLUDES(queues_mutex_);
@@ -137,6 +140,9 @@ class LockingScheduler : public ProcedureScheduler {
   void push_ready(SchedulerEntry& entry, ReadySection section) PV2_REQUIRES(queues_mutex_);
   void put_back(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
   void count_ready(const SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
+  /// Where `entry`, which is ready, stands.
+  [[nodiscard]] static ReadyPlace ready_place(const SchedulerEntry& entry);
+  void leave_ready(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
   bool note_urgency() PV2_REQUIRES(queues_mutex_);
   void nudge(Work work) PV2_EXCLUDES(queues_mutex_);
   void place_changed() PV2_REQUIRES(queues_mutex_);
@@ -144,9 +150,9 @@ class LockingScheduler : public ProcedureScheduler {
   void copy_waits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
   void confirm_limits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
-                       std::chrono::milliseconds patience, std::size_t own)
+                       std::chrono::milliseconds patience, SchedulerCaller caller)
       PV2_EXCLUDES(queues_mutex_);
-  std::size_t take(Work work, std::span<SchedulerEntry*> run, std::size_t own)
+  std::size_t take(Work work, std::span<SchedulerEntry*> run, SchedulerCaller caller)
       PV2_REQUIRES(queues_mutex_);
   template <class Prepare, class Part>
   void in_sections(Prepare prepare, Part part) const PV2_EXCLUDES(queues_mutex_);
@@ -160,6 +166,9 @@ class LockingScheduler : public ProcedureScheduler {
   mutable Mutex queues_mutex_;
   const std::unique_ptr<LockTable> table_ PV2_PT_GUARDED_BY(queues_mutex_);
   const std::unique_ptr<ReadyQueue> ready_ PV2_PT_GUARDED_BY(queues_mutex_);
+  const std::unique_ptr<SeatTurns> turns_ PV2_PT_GUARDED_BY(queues_mutex_);
+  /// That of the caller of settle(); in all other sections the common one.
+  std::uint8_t seat_here_ PV2_GUARDED_BY(queues_mutex_) = 0;
   CondVar work_arrived_;
   CondVar top_work_arrived_;
   Sleepers any_ PV2_GUARDED_BY(queues_mutex_);

@@ -40,6 +40,16 @@ struct LockInfo {
   std::vector<Party> waiters;  ///< In the order in which they will be served.
 };
 
+/// Who calls settle() or poll().
+struct SchedulerCaller {
+  /// How many of the entries that can run it takes itself: no other worker is needed for these.
+  std::size_t own = 0;
+  /// The number of a worker that calls poll() again and again, from 1: among equals it gets first
+  /// what it has made runnable itself, which its processor has in its cache. 0: any other thread,
+  /// or one that does not want this.
+  std::size_t seat = 0;
+};
+
 /// Thread-safe.
 class ProcedureScheduler {
  public:
@@ -71,20 +81,22 @@ class ProcedureScheduler {
 
   /// Does with each entry of the batch, in order, what its disposition says, in one critical
   /// section. Wakes as many sleeping workers as there is new work for, and no busy one. A worker
-  /// that calls poll() next, before it does anything that may take long, leaves up to `own` of the
-  /// entries that can run now to itself: nobody is woken for these. Returns how many they are.
-  virtual std::size_t settle(EntryList&& batch, std::size_t own) = 0;
-  void settle(EntryList&& batch) { settle(std::move(batch), 0); }
+  /// that calls poll() next, before it does anything that may take long, leaves up to `caller.own`
+  /// of the entries that can run now to itself: nobody is woken for these. Returns how many they
+  /// are.
+  virtual std::size_t settle(EntryList&& batch, SchedulerCaller caller) = 0;
+  void settle(EntryList&& batch) { settle(std::move(batch), {}); }
 
   /// Fills `run` with entries that can run, all of one class, each holding its lock set, and
-  /// returns how many: if other workers wait in poll(), no more than a fair share, or `own` if that
-  /// is more. If no entry can run, it waits at most `patience` (real time); it returns 0 after
-  /// that, after nudge(), or after stop(). An entry whose locks were granted here, not by admit(),
-  /// has `granted_by_poll()` true: that grant must be durable before the entry's step runs.
+  /// returns how many: if other workers wait in poll(), no more than a fair share, or `caller.own`
+  /// if that is more. If no entry can run, it waits at most `patience` (real time); it returns 0
+  /// after that, after nudge(), or after stop(). An entry whose locks were granted here, not by
+  /// admit(), has `granted_by_poll()` true: that grant must be durable before the entry's step
+  /// runs.
   virtual std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience,
-                           std::size_t own) = 0;
+                           SchedulerCaller caller) = 0;
   std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) {
-    return poll(run, patience, 1);
+    return poll(run, patience, {});
   }
 
   /// Like poll(), for reserved workers: takes only work of the top classes, or work that the top
