@@ -8,13 +8,12 @@
 
 #include <pv2/base/assert.h>
 
-#include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 
 #include "bounded_picker.h"
 #include "entity_queue.h"
@@ -39,7 +38,7 @@ class FairQueue {
       lane = &entity.add(place.rank, place.seat);
       Line& line = line_of(*lane);
       line.rings[lane->seat].push_back(*lane);
-      ++line.entities;
+      line.seats.fill(lane->seat);
       picker_.fill(slot_of(*lane));
     }
     lane->ready.push(entry, place.section);
@@ -54,10 +53,10 @@ class FairQueue {
       lane = &entity.add(place.rank, place.seat);
       Line& line = line_of(*lane);
       line.rings[lane->seat].push_front(*lane);
-      ++line.entities;
+      line.seats.fill(lane->seat);
       picker_.fill(slot_of(*lane));
     } else {
-      Ring& ring = ring_of(*lane);
+      Ring& ring = line_of(*lane).rings[lane->seat];
       ring.splice(ring.begin(), ring, ring.iterator_to(*lane));
     }
     lane->ready.put_back(entry, place.section);
@@ -71,16 +70,15 @@ class FairQueue {
     if (lane->ready.empty()) end(*lane);
   }
 
-  /// Takes the next entry in turn, at the first of `seats` where one of its priority stands;
-  /// nullptr: there is none at these. Must not be called when empty().
-  SchedulerEntry* pop(std::span<const Seat> seats) noexcept {
+  /// Takes the next entry in turn; nullptr: it is at none of the seats of `choice`. Must not be
+  /// called when empty().
+  SchedulerEntry* pop(const SeatChoice& choice) noexcept {
     const std::size_t slot = picker_.peek();
-    auto& rings = lines_[slot]->rings;
-    const auto seat =
-        std::find_if(seats.begin(), seats.end(), [&](Seat at) { return !rings[at].empty(); });
-    if (seat == seats.end()) return nullptr;
+    Line& line = *lines_[slot];
+    const std::optional<Seat> seat = line.seats.serve(choice);
+    if (!seat) return nullptr;
     picker_.served(slot);
-    Ring& ring = rings[*seat];
+    Ring& ring = line.rings[*seat];
     EntityLane& lane = ring.front();
     SchedulerEntry& entry = lane.ready.pop(bounded_wait_);
     if (lane.ready.empty()) {
@@ -96,7 +94,7 @@ class FairQueue {
   // The entities of one priority.
   struct Line {
     std::array<Ring, kSeats> rings;  // by seat
-    std::size_t entities = 0;        // in all of them
+    SeatPicker seats;
   };
 
   static std::size_t slot_of(const EntityLane& lane) noexcept {
@@ -107,12 +105,12 @@ class FairQueue {
     if (line == nullptr) line = std::make_unique<Line>();
     return *line;
   }
-  Ring& ring_of(const EntityLane& lane) noexcept { return lines_[slot_of(lane)]->rings[lane.seat]; }
-
   void end(EntityLane& lane) noexcept {
-    Ring& ring = ring_of(lane);
+    Line& line = *lines_[slot_of(lane)];
+    Ring& ring = line.rings[lane.seat];
     ring.erase(ring.iterator_to(lane));
-    if (--lines_[slot_of(lane)]->entities == 0) picker_.drain(slot_of(lane));
+    if (ring.empty()) line.seats.drain(lane.seat);
+    if (line.seats.empty()) picker_.drain(slot_of(lane));
     lane.entity->drop(lane);
   }
 

@@ -478,6 +478,7 @@ void LockingScheduler::know(SchedulerEntry& entry) {
 void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
   know(entry);
   if (entry.disposition == Disposition::kReturn) return put_back(entry);
+  entry.is_polled_ = false;
   entry.granted_by_poll_ = false;
   entry.queued_rank_ = SchedulerEntry::kNotQueued;
   switch (entry.disposition) {
@@ -553,8 +554,8 @@ void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
 void LockingScheduler::put_back(SchedulerEntry& entry) {
   PV2_ASSERT(entry.holds_locks(),
              "an entry that is returned has kept the locks that it was polled with");
-  PV2_ASSERT(entry.queued_rank_ != SchedulerEntry::kNotQueued || entry.rank_ == entry.queued_rank_,
-             "only an entry that was polled and not settled since is returned");
+  PV2_ASSERT(entry.is_polled_, "only an entry that was polled and not settled since is returned");
+  entry.is_polled_ = false;
   entry.granted_in_queue_ = entry.granted_by_poll_;
   entry.granted_by_poll_ = false;
   entry.place_ = SchedulerEntry::Place::kReady;
@@ -622,12 +623,13 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run,
     run = run.first(std::min(run.size(), std::max(share, caller.own)));
   }
   const Seat seat = seat_of(caller.seat);
-  const SeatOrder order = turns_->next(seat);
+  const SeatChoice choice = turns_->poll(seat);
   const std::size_t taken =
-      work == Work::kAny ? ready_->take(run, order) : ready_->take_top(run, order);
+      work == Work::kAny ? ready_->take(run, choice) : ready_->take_top(run, choice);
   for (SchedulerEntry* const entry : run.first(taken)) {
     turns_->removed(entry->seat_);
     entry->seat_ = seat;
+    entry->is_polled_ = true;
     entry->place_ = SchedulerEntry::Place::kOut;
     entry->granted_by_poll_ = entry->granted_in_queue_;
     entry->granted_in_queue_ = false;

@@ -84,11 +84,11 @@ class ClassQueues final : public ReadyQueue {
     return picker_.empty() ? 0 : rank_class(make_rank(picker_.first(), Priority{0}));
   }
 
-  std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
-    return take_below(run, BoundedPicker::kSlots, order);
+  std::size_t take(std::span<SchedulerEntry*> run, const SeatChoice& choice) override {
+    return take_below(run, BoundedPicker::kSlots, choice);
   }
-  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
-    return take_below(run, top_classes_, order);
+  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatChoice& choice) override {
+    return take_below(run, top_classes_, choice);
   }
 
  private:
@@ -96,20 +96,19 @@ class ClassQueues final : public ReadyQueue {
   static constexpr std::uint8_t kUnnamed = 255;
 
   // Takes entries of classes before `end` only.
-  std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end, const SeatOrder& order) {
-    std::span<const Seat> seats = order.first();
+  std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end, SeatChoice choice) {
     std::size_t taken = 0;
     std::size_t slot = 0;
     while (taken < run.size()) {
       const std::size_t next = picker_.peek(end);
       if (next >= end || (taken != 0 && next != slot)) break;  // another class: the next poll
       slot = next;
-      SchedulerEntry* entry = queues_[slot]->pop(seats);
+      SchedulerEntry* entry = queues_[slot]->pop(choice);
       if (entry == nullptr) {
         if (taken != 0) break;  // it is for another worker
-        seats = order.all();
-        run = run.first(std::min(run.size(), order.most_of_others));
-        entry = queues_[slot]->pop(seats);
+        choice = choice.anywhere();
+        run = run.first(std::min(run.size(), choice.most_of_others));
+        entry = queues_[slot]->pop(choice);
       }
       picker_.served(slot);
       run[taken++] = entry;

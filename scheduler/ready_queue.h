@@ -52,12 +52,12 @@ class ReadyQueue {
   /// The highest class, as ranks order them (rank.h), that has an entry; also 0 if there is none.
   [[nodiscard]] virtual std::size_t first_class() const = 0;
 
-  /// Takes the next entries, as if one by one but all of one class; returns how many. Of equals it
-  /// takes those at the seats that are first in `order`, and ends where there is none at the first
-  /// of them. If that is so at once, it takes what is at the others.
-  virtual std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) = 0;
+  /// Takes the next entries, as if one by one but all of one class; returns how many. It ends where
+  /// the next entry is at none of the seats of `choice`, and so for another worker. If that is the
+  /// first one, it takes what is elsewhere.
+  virtual std::size_t take(std::span<SchedulerEntry*> run, const SeatChoice& choice) = 0;
   /// Like take(), but only entries whose rank is_top().
-  virtual std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) = 0;
+  virtual std::size_t take_top(std::span<SchedulerEntry*> run, const SeatChoice& choice) = 0;
 };
 
 }  // namespace pv2

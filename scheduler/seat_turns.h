@@ -1,57 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SeatTurns: at which seats a poll looks for runnable entries, and in which order. Each worker has
-// a seat, where those wait that it has made runnable itself: they are still in the cache of its
-// processor. The common seat is for those that no worker has made runnable. Rules:
+// Seats: where runnable entries stand. Each worker has one, for those that it has made runnable
+// itself: they are still in the cache of its processor. The common seat is for those that no worker
+// has made runnable. Seats choose only among equals: the entries of one class and priority are a
+// line, and which line is served next is the same for all seats.
 //
-//     own and common    take turns to be first, so neither waits for the other
-//     neglected         seats take turns with these two: those whose worker has not polled for
-//                       kNeglected polls, and those where far more wait than at the own one
-//     the others        a worker that finds nothing at those takes a half of what is there
-//
-// So no entry depends on the worker at whose seat it waits. The seats only choose among equals: of
-// which class and priority the next entry is, the ready queue decides for all seats together.
+// SeatTurns says from which seats a worker takes whatever is there: its own, the common one, and
+// those that are neglected, because their worker has not polled for a while, or because far more
+// wait there. SeatPicker serves these in turn, for each line. So no entry waits for the worker at
+// whose seat it stands, as long as its line is served: of 64 entries of a line one is of the next
+// seat in turn, whoever polls. These turns are counted in the line, entry by entry. Turns that are
+// counted poll by poll may keep step with those of the classes, and then one of two seats is never
+// served when one of two classes is due.
 
 #pragma once
 
 #include <pv2/base/assert.h>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <span>
-#include <utility>
+#include <optional>
 
 namespace pv2 {
 
 /// The number of a seat.
 using Seat = std::uint8_t;
+/// Some seats, a bit for each.
+using SeatSet = std::uint16_t;
+
 inline constexpr Seat kCommonSeat = 0;
-/// Of more workers, some share a seat.
 inline constexpr std::size_t kSeats = 16;
+inline constexpr SeatSet kAllSeats = UINT16_MAX;
 
-/// Where one poll looks.
-struct SeatOrder {
-  std::array<Seat, kSeats> seats;  ///< Each once, in order.
-  std::size_t first_count;         ///< From how many of them it takes whatever is there.
-  std::size_t most_of_others;      ///< How many entries it takes if there is nothing at those.
+[[nodiscard]] constexpr SeatSet only(Seat seat) noexcept {
+  return static_cast<SeatSet>(1U << seat);
+}
 
-  [[nodiscard]] std::span<const Seat> first() const noexcept {
-    return std::span(seats).first(first_count);
-  }
-  [[nodiscard]] std::span<const Seat> all() const noexcept { return seats; }
-};
-
-/// The seat of a worker; `worker` counts from 1, and 0 is no worker.
+/// The seat of a worker; `worker` counts from 1, and 0 is no worker. Of more than 15 workers, some
+/// share a seat.
 [[nodiscard]] constexpr Seat seat_of(std::size_t worker) noexcept {
   return worker == 0 ? kCommonSeat : static_cast<Seat>(1 + (worker - 1) % (kSeats - 1));
 }
 
+/// From where one poll takes entries.
+struct SeatChoice {
+  Seat own;
+  SeatSet seats;               ///< It takes whatever is there.
+  std::size_t most_of_others;  ///< How many it takes elsewhere if there is nothing at these.
+
+  /// The same poll, when there is nothing at `seats`.
+  [[nodiscard]] SeatChoice anywhere() const noexcept { return {own, kAllSeats, most_of_others}; }
+};
+
 /// Guarded by its scheduler's mutex.
 class SeatTurns {
  public:
-  /// For so many polls of others in a row a seat waits for its own worker.
+  /// For so many polls in a row a seat waits for its own worker.
   static constexpr std::uint64_t kNeglected = 64;
 
   void added(Seat seat) noexcept { ++runnable_[seat]; }
@@ -64,33 +71,66 @@ class SeatTurns {
     return std::accumulate(runnable_.begin(), runnable_.end(), std::size_t{0});
   }
 
-  /// A worker polls that has this seat.
-  [[nodiscard]] SeatOrder next(Seat own) noexcept {
+  /// A worker polls that has this seat. Of others it takes a half.
+  [[nodiscard]] SeatChoice poll(Seat own) noexcept {
     polled_at_[own] = ++polls_;
-    SeatOrder order{.seats = {own}, .first_count = 1, .most_of_others = (runnable() + 1) / 2};
-    std::size_t last = kSeats;
-    for (std::size_t i = 1; i < kSeats; ++i) {
-      const auto seat = static_cast<Seat>((own + i) % kSeats);
-      order.seats[takes_turns(seat, own) ? order.first_count++ : --last] = seat;
+    SeatChoice choice{own, static_cast<SeatSet>(only(own) | only(kCommonSeat)),
+                      (runnable() + 1) / 2};
+    for (Seat seat = 1; seat < kSeats; ++seat) {
+      if (is_neglected(seat, own)) choice.seats |= only(seat);
     }
-    std::swap(order.seats[0], order.seats[turns_[own]++ % order.first_count]);
-    return order;
+    return choice;
   }
 
  private:
   // So many more wait at one seat than at the other that its worker does not come to all of them.
   static constexpr std::size_t kFarMore = 128;
 
-  [[nodiscard]] bool takes_turns(Seat seat, Seat own) const noexcept {
-    if (runnable_[seat] == 0) return false;
-    return seat == kCommonSeat || polls_ - polled_at_[seat] > kNeglected ||
-           runnable_[seat] > 2 * runnable_[own] + kFarMore;
+  [[nodiscard]] bool is_neglected(Seat seat, Seat own) const noexcept {
+    return runnable_[seat] != 0 && (polls_ - polled_at_[seat] > kNeglected ||
+                                    runnable_[seat] > 2 * runnable_[own] + kFarMore);
   }
 
   std::array<std::size_t, kSeats> runnable_{};
   std::array<std::uint64_t, kSeats> polled_at_{};
-  std::array<std::size_t, kSeats> turns_{};
   std::uint64_t polls_ = 0;
+};
+
+/// At which seat a line is served next. Guarded by its scheduler's mutex.
+class SeatPicker {
+ public:
+  /// One of so many entries is taken at the next of the other seats in turn, whoever polls.
+  static constexpr std::uint32_t kAnyones = 64;
+
+  [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }
+  void fill(Seat seat) noexcept { filled_ |= only(seat); }
+  void drain(Seat seat) noexcept { filled_ &= static_cast<SeatSet>(~only(seat)); }
+
+  /// The seat at which the next entry is taken now; nullopt: it is for another worker.
+  [[nodiscard]] std::optional<Seat> serve(const SeatChoice& choice) noexcept {
+    const auto others = static_cast<SeatSet>(filled_ & ~choice.seats);
+    if (served_ + 1 >= kAnyones && others != 0) {
+      served_ = 0;
+      return last_of_others_ = next_after(last_of_others_, others);
+    }
+    const auto from = static_cast<SeatSet>(filled_ & choice.seats);
+    if (from == 0) return std::nullopt;
+    ++served_;
+    Seat& last = last_[choice.own];
+    return last = next_after(last, from);
+  }
+
+ private:
+  static Seat next_after(Seat last, SeatSet from) noexcept {
+    const auto later = static_cast<SeatSet>(from & ~((only(last) << 1U) - 1U));
+    return static_cast<Seat>(std::countr_zero(later != 0 ? later : from));
+  }
+
+  SeatSet filled_ = 0;        // where entries stand
+  std::uint32_t served_ = 0;  // since the last one of another worker's seat
+  Seat last_of_others_ = kCommonSeat;
+  std::array<Seat, kSeats>
+      last_{};  // by the seat of who polls, so that none disturbs another's turns
 };
 
 }  // namespace pv2

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "lock_table.h"
 #include "ready_queue.h"
@@ -24,17 +25,20 @@ class LanePerSeat final : public ReadyQueue {
   [[nodiscard]] bool is_top(std::uint16_t /*rank*/) const override { return true; }
 
   Seat push(SchedulerEntry& entry, const ReadyPlace& place) override {
+    seats_.fill(place.seat);
     lanes_[place.seat].push(entry, place.section);
     return place.seat;
   }
 
   Seat put_back(SchedulerEntry& entry, const ReadyPlace& place) override {
+    seats_.fill(place.seat);
     lanes_[place.seat].put_back(entry, place.section);
     return place.seat;
   }
 
   void remove(SchedulerEntry& entry, const ReadyPlace& place) override {
     lanes_[place.seat].remove(entry);
+    if (lanes_[place.seat].empty()) seats_.drain(place.seat);
   }
 
   [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, const ReadyPlace& place,
@@ -44,25 +48,28 @@ class LanePerSeat final : public ReadyQueue {
 
   [[nodiscard]] std::size_t first_class() const override { return 0; }
 
-  std::size_t take(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
-    if (const std::size_t taken = take_at(order.first(), run); taken != 0) return taken;
-    return take_at(order.all(), run.first(std::min(run.size(), order.most_of_others)));
+  std::size_t take(std::span<SchedulerEntry*> run, const SeatChoice& choice) override {
+    if (const std::size_t taken = take_at(choice, run); taken != 0) return taken;
+    return take_at(choice.anywhere(), run.first(std::min(run.size(), choice.most_of_others)));
   }
-  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatOrder& order) override {
-    return take(run, order);
+  std::size_t take_top(std::span<SchedulerEntry*> run, const SeatChoice& choice) override {
+    return take(run, choice);
   }
 
  private:
-  std::size_t take_at(std::span<const Seat> seats, std::span<SchedulerEntry*> run) {
+  std::size_t take_at(const SeatChoice& choice, std::span<SchedulerEntry*> run) {
     std::size_t taken = 0;
-    for (const Seat seat : seats) {
-      ReadyLane& lane = lanes_[seat];
-      while (taken < run.size() && !lane.empty()) run[taken++] = &lane.pop(bounded_wait_);
+    while (taken < run.size()) {
+      const std::optional<Seat> seat = seats_.serve(choice);
+      if (!seat) break;
+      run[taken++] = &lanes_[*seat].pop(bounded_wait_);
+      if (lanes_[*seat].empty()) seats_.drain(*seat);
     }
     return taken;
   }
 
   const std::uint32_t bounded_wait_;
+  SeatPicker seats_;
   std::array<ReadyLane, kSeats> lanes_;  // by seat
 };
 

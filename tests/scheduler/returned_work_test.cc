@@ -60,6 +60,23 @@ TEST_CASE("returned entries are served again in the order in which they were pol
   for (const auto& entry : entries) complete(scheduler, *entry);
 }
 
+TEST_CASE("an entry is returned that was polled with the highest rank there is, and lost it") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  TestEntry holder(1, table("t", kExclusive));
+  LockSet locks = std::move(LockSet().global("g", kExclusive));
+  TestEntry waiter(2, std::move(locks.table("ns", "t", kExclusive)), nullptr, Priority{255});
+  submit(scheduler, {&holder, &waiter});
+  REQUIRE(poll(scheduler) == &holder);
+  REQUIRE(scheduler.withdraw(waiter));
+
+  settle(scheduler, holder, Disposition::kReturn);
+
+  CHECK(poll(scheduler) == &holder);
+  complete(scheduler, holder);
+  complete(scheduler, waiter);
+}
+
 TEST_CASE("a returned entry keeps its locks, and a grant that is in no record yet") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);

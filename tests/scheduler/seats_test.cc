@@ -7,7 +7,10 @@
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -78,14 +81,31 @@ TEMPLATE_TEST_CASE("an entry that no worker makes runnable goes to the one that 
   TestType scheduler(clock);
   const auto all = entries(2);
   make_runnable(scheduler, *all[0], 1);
-  REQUIRE(poll_run(scheduler, 1) == Ids{1});
-  make_runnable(scheduler, *all[1], 2);
+  REQUIRE(poll_run(scheduler, 2) == Ids{1});
+  make_runnable(scheduler, *all[1], 1);
 
   make_runnable(scheduler, *all[0], 0);  // perhaps a timer has fired
 
-  CHECK(poll_run(scheduler, 2) == Ids{2});
-  CHECK(poll_run(scheduler, 1) == Ids{1});
+  CHECK(poll_run(scheduler, 1) == Ids{2});
+  CHECK(poll_run(scheduler, 2) == Ids{1});
   complete_all(scheduler, all);
+}
+
+TEMPLATE_TEST_CASE("a waiter that gets its lock from no worker stands at the common seat", "",
+                   SimpleProcedureScheduler, MasterProcedureScheduler) {
+  SystemClock clock;
+  TestType scheduler(clock);
+  TestEntry own(1, table("t", kExclusive));
+  TestEntry waiter(2, table("limited", kExclusive));
+  scheduler.set_limit(table_key("limited"), 0);
+  make_runnable(scheduler, own, 1);
+  make_runnable(scheduler, waiter, 2);
+
+  scheduler.set_limit(table_key("limited"), std::nullopt);
+
+  CHECK(poll_run(scheduler, 1) == Ids{1, 2});
+  complete(scheduler, own);
+  complete(scheduler, waiter);
 }
 
 TEMPLATE_TEST_CASE("a worker that has nothing takes a half of what another one has", "",
@@ -112,7 +132,30 @@ TEMPLATE_TEST_CASE("what a worker has and what nobody has take turns to be serve
   for (int i = 0; i < 4; ++i) order.push_back(poll_run(scheduler, 1, 1).at(0));
 
   CHECK(order == Ids{5, 1, 6, 2});
-  CHECK(poll_run(scheduler, 1) == Ids{7, 8, 3, 4});  // one run has both
+  CHECK(poll_run(scheduler, 1) == Ids{7, 3, 8, 4});
+  complete_all(scheduler, all);
+}
+
+TEMPLATE_TEST_CASE("workers that poll by turns serve what each has and what nobody has alike", "",
+                   SimpleProcedureScheduler, MasterProcedureScheduler) {
+  SystemClock clock;
+  TestType scheduler(clock);
+  const auto seat_of_id = [](std::uint64_t id) { return id <= 10 ? 1U : id <= 20 ? 2U : 0U; };
+  const auto all = entries(300);
+  for (const auto& entry : all) make_runnable(scheduler, *entry, seat_of_id(entry->id.value));
+
+  std::array<std::size_t, 3> served{};  // by the seat
+  for (std::size_t polls = 0; polls < 400; ++polls) {
+    const Ids run = poll_run(scheduler, 1 + polls % 2, 1);
+    REQUIRE(run.size() == 1);
+    const std::size_t seat = seat_of_id(run[0]);
+    ++served.at(seat);
+    if (seat != 0) make_runnable(scheduler, *all[run[0] - 1], seat);
+  }
+
+  CHECK(served[0] >= 190);
+  CHECK(served[1] >= 90);
+  CHECK(served[2] >= 90);
   complete_all(scheduler, all);
 }
 
@@ -120,21 +163,74 @@ TEMPLATE_TEST_CASE("an entry does not wait for the worker at whose seat it stand
                    SimpleProcedureScheduler, MasterProcedureScheduler) {
   SystemClock clock;
   TestType scheduler(clock);
-  const auto all = entries(4);
-  make_runnable(scheduler, *all[0], 2);  // a step of worker 2 takes long from now on
-  for (std::size_t i = 1; i < 4; ++i) make_runnable(scheduler, *all[i], 1);
+  const auto all = entries(103);
+  for (std::size_t i = 0; i < 100; ++i) make_runnable(scheduler, *all[i], 2);  // it is in a step
+  for (std::size_t i = 100; i < 103; ++i) make_runnable(scheduler, *all[i], 1);
 
-  std::size_t polls = 0;
-  Ids run;
-  do {
-    run = poll_run(scheduler, 1, 1);
-    ++polls;
+  std::vector<std::size_t> served;  // the polls in which what stands at the seat of worker 2 was
+  for (std::size_t polls = 1; served.size() < 100 && polls < 10 * kMany; ++polls) {
+    const Ids run = poll_run(scheduler, 1, 1);
     REQUIRE(run.size() == 1);
-    if (run[0] != 1) make_runnable(scheduler, *all[run[0] - 1], 1);  // worker 1 is never idle
-  } while (run[0] != 1 && polls < kMany);
+    if (run[0] <= 100) {
+      served.push_back(polls);
+    } else {
+      make_runnable(scheduler, *all[run[0] - 1], 1);  // worker 1 is never idle
+    }
+  }
 
-  CHECK(polls > SeatTurns::kNeglected);  // it is left to worker 2 for some time
-  CHECK(polls <= SeatTurns::kNeglected + 3);
+  REQUIRE(served.size() == 100);
+  CHECK(served.front() == SeatPicker::kAnyones);  // it is left to worker 2 for some time
+  CHECK(served.back() <= SeatTurns::kNeglected + 202);
+  complete_all(scheduler, all);
+}
+
+// Classes take turns, too. Whatever their beat and that of the polls, each seat of each class has
+// its turns.
+TEST_CASE("an entry is served at whichever seat it stands while other classes and seats are busy") {
+  const std::size_t run = GENERATE(1U, 3U, 64U);
+  const std::uint32_t bounded_wait = GENERATE(1U, 2U, 3U, 64U);
+  const std::size_t classes = GENERATE(1U, 2U, 3U);
+  const std::size_t workers = GENERATE(1U, 2U);
+  const std::size_t fillers = GENERATE(1U, 70U);  // of each class, at the seat of each worker
+  const std::size_t victim_seat = GENERATE(0U, 1U, 2U);
+  const std::size_t victim_class = GENERATE_COPY(range(std::size_t{0}, classes));
+  CAPTURE(run, bounded_wait, classes, workers, fillers, victim_seat, victim_class);
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock, {.bounded_wait = bounded_wait});
+  std::uint64_t id = 0;
+  const auto entry_of = [&id](std::size_t cls) {
+    const std::string name = std::to_string(++id);
+    return std::make_unique<TestEntry>(id, cls == 0   ? server(name)
+                                           : cls == 1 ? peer(name)
+                                                      : table(name, kExclusive));
+  };
+  std::vector<std::unique_ptr<TestEntry>> all;
+  for (std::size_t cls = 0; cls < classes; ++cls) {
+    for (std::size_t worker = 1; worker <= workers; ++worker) {
+      for (std::size_t i = 0; i < fillers; ++i) {
+        all.push_back(entry_of(cls));
+        make_runnable(scheduler, *all.back(), worker);
+      }
+    }
+  }
+  all.push_back(entry_of(victim_class));
+  make_runnable(scheduler, *all.back(), victim_seat);
+
+  // A class is passed over `bounded_wait` times and once for each other one, a seat 64 times for
+  // each other one, and those before the victim in its line may go first.
+  const std::size_t most =
+      (bounded_wait + classes) * SeatPicker::kAnyones * (workers + 2) * (fillers + 1);
+  std::size_t served = 0;
+  bool is_served = false;
+  for (std::size_t polls = 0; !is_served && served < most; ++polls) {
+    const std::size_t worker = 1 + polls % workers;
+    for (const std::uint64_t each : poll_run(scheduler, worker, run)) {
+      ++served;
+      is_served = is_served || each == id;
+      make_runnable(scheduler, *all[each - 1], worker);
+    }
+  }
+  CHECK(is_served);
   complete_all(scheduler, all);
 }
 
@@ -150,7 +246,8 @@ TEMPLATE_TEST_CASE("a worker that has few takes from one that has very many", ""
 
   CHECK(first.size() == 64);
   CHECK(second.size() == 64);
-  CHECK(first.front() == 1);  // its own first
+  const auto is_own = [](std::uint64_t id) { return id <= 10; };
+  CHECK(std::count_if(first.begin(), first.end(), is_own) == 10);
   complete_all(scheduler, all);
   scheduler.check_invariants();
 }
@@ -202,28 +299,33 @@ TEST_CASE("the entries of one entity stand where its first one stands") {
   complete(scheduler, other);
 }
 
-TEST_CASE(
-    "an entry that stands with its entity at the seat of another worker does not wait for it") {
+TEST_CASE("entries that stand with their entity at the seat of another worker do not wait for it") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   TestEntry first(1, table("t", kShared));
   TestEntry second(2, table("t", kShared));
-  TestEntry restless(3, table("u", kShared));
+  TestEntry third(3, table("t", kShared));
+  TestEntry restless(4, table("u", kShared));
   make_runnable(scheduler, first, 2);
   make_runnable(scheduler, second, 1);
+  make_runnable(scheduler, third, 1);
   REQUIRE(scheduler.withdraw(first));
   make_runnable(scheduler, restless, 1);
 
   std::size_t polls = 0;
-  while (poll_run(scheduler, 1, 1) != Ids{2} && ++polls < kMany) {
-    make_runnable(scheduler, restless, 1);  // worker 1 is never idle, and worker 2 never polls
+  for (std::size_t served = 0; served < 2 && polls < kMany; ++polls) {
+    if (poll_run(scheduler, 1, 1) != Ids{4}) {
+      ++served;
+    } else {
+      make_runnable(scheduler, restless, 1);  // worker 1 is never idle, and worker 2 never polls
+    }
   }
 
-  CHECK(polls <= SeatTurns::kNeglected + 1);
-  complete(scheduler, first);
-  complete(scheduler, second);
-  scheduler.withdraw(restless);
-  complete(scheduler, restless);
+  CHECK(polls <= SeatTurns::kNeglected + 3);
+  for (TestEntry* const entry : {&first, &second, &third, &restless}) {
+    scheduler.withdraw(*entry);
+    complete(scheduler, *entry);
+  }
 }
 
 TEMPLATE_TEST_CASE("an entry without locks stands at the seat of its worker, too", "",

@@ -144,6 +144,7 @@ class SchedulerEntry {
   bool granted_in_queue_ : 1 = false;  // becomes granted_by_poll_ when polled
   bool granted_by_poll_ : 1 = false;
   bool stands_with_nested_ : 1 = false;  // of a waiter, see Kin
+  bool is_polled_ : 1 = false;           // and not settled since
   std::uint8_t seat_ =
       0;  // where it stands while ready, or stood when it was polled; see SeatTurns
 };
