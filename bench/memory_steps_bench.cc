@@ -155,10 +155,12 @@ class MemorySteps {
     std::this_thread::sleep_for(options_.warm_up);
     const std::uint64_t ended_before = load.ended();
     const MutexContention met_before = mutex_contention();
+    begin_line_moves();
     const UsageMeter meter;
     std::this_thread::sleep_for(options_.window);
     const double steps = static_cast<double>((load.ended() - ended_before) * subject.steps());
     const Usage usage = meter.stop();
+    const auto moved = static_cast<double>(end_line_moves());
     const MutexContention met = mutex_contention();
     Round round;
     round.other_cores = usage.other_cores;
@@ -170,6 +172,7 @@ class MemorySteps {
          static_cast<double>(met.found_taken - met_before.found_taken) / steps},
         {"slept_per_step", static_cast<double>(met.slept - met_before.slept) / steps},
     };
+    if (kCountsLineMoves) round.values.emplace("lines_moved_per_step", moved / steps);
     return round;
   }
 

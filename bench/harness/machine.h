@@ -49,6 +49,20 @@ double line_round_trip_ns();
 /// median of a few tries, each with memory of its own.
 double random_load_ns(std::size_t bytes);
 
+/// Begins to count the lines of memory that move between the caches of threads, if this is a build
+/// that does (bench/line_moves.sh). The end returns how many have moved.
+#if defined(PV2_COUNT_LINE_MOVES)
+inline constexpr bool kCountsLineMoves = true;
+extern "C" void pv2_begin_line_moves();
+extern "C" std::uint64_t pv2_end_line_moves();
+inline void begin_line_moves() { pv2_begin_line_moves(); }
+inline std::uint64_t end_line_moves() { return pv2_end_line_moves(); }
+#else
+inline constexpr bool kCountsLineMoves = false;
+inline void begin_line_moves() {}
+inline std::uint64_t end_line_moves() { return 0; }
+#endif
+
 /// Measures from construction to each stop(). Owned by one thread.
 class UsageMeter {
  public:
