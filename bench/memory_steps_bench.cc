@@ -7,7 +7,7 @@
 // With execute() instead of submit(), wait() and acknowledge(): memory_executed_steps.
 //
 //     memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
-//                        [--workers=1|2] [--in-flight=1|64|4096] [--verbs=one|three] [--quick] ...
+//                        [--workers=N] [--in-flight=1|64|4096] [--verbs=one|three] [--quick] ...
 //
 // The options choose one measurement, for a profiler.
 
@@ -106,8 +106,7 @@ class MemorySteps {
     for (unsigned round = 0; round < options_.runs; ++round) {
       progress(fmt::format("steps in memory, round {} of {}", round + 1, options_.runs));
       for (const Subject& subject : subjects_) {
-        for (const unsigned workers : {1U, 2U}) {
-          if (workers_.value_or(workers) != workers) continue;
+        for (const unsigned workers : workers_ ? std::vector{*workers_} : std::vector{1U, 2U}) {
           rounds_[{subject, workers}].add(measure(subject, workers));
         }
         if (!workers_) add_scaling(subject);
@@ -220,7 +219,7 @@ int main(int argc, char** argv) {
   Options options = parse_options(
       argc, argv,
       "memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500] "
-      "[--workers=1|2] [--in-flight=1|64|4096] [--verbs=one|three]",
+      "[--workers=N] [--in-flight=1|64|4096] [--verbs=one|three]",
       [&](std::string_view name, std::string_view value) { return choice.set(name, value); });
   MemorySteps(std::move(options), choice).run();
 }
