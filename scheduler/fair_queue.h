@@ -31,36 +31,22 @@ class FairQueue {
 
   [[nodiscard]] bool empty() const noexcept { return picker_.empty(); }
 
-  /// Returns the seat where the entity stands: that of `place` only if it did not stand in line.
+  /// Returns the seat where the entity stands: that of `place` only if it did not stand in line. If
+  /// there is no memory, nothing has changed.
   Seat push(SchedulerEntry& entry, EntityQueue& entity, const ReadyPlace& place) {
-    EntityLane* lane = entity.find(place.rank);
-    if (lane == nullptr) {
-      lane = &entity.add(place.rank, place.seat);
-      Line& line = line_of(*lane);
-      line.rings[lane->seat].push_back(*lane);
-      line.seats.fill(lane->seat);
-      picker_.fill(slot_of(*lane));
-    }
-    lane->ready.push(entry, place.section);
-    return lane->seat;
+    EntityLane& lane = in_line(entity, place);
+    lane.ready.push(entry, place.section);
+    return lane.seat;
   }
 
-  /// Puts `entry` back at the beginning of its section, and gives its entity the next turn among
-  /// those of its priority and seat.
+  /// Like push(), but puts `entry` at the beginning of its section, and gives its entity the next
+  /// turn among those of its priority and seat.
   Seat put_back(SchedulerEntry& entry, EntityQueue& entity, const ReadyPlace& place) {
-    EntityLane* lane = entity.find(place.rank);
-    if (lane == nullptr) {
-      lane = &entity.add(place.rank, place.seat);
-      Line& line = line_of(*lane);
-      line.rings[lane->seat].push_front(*lane);
-      line.seats.fill(lane->seat);
-      picker_.fill(slot_of(*lane));
-    } else {
-      Ring& ring = line_of(*lane).rings[lane->seat];
-      ring.splice(ring.begin(), ring, ring.iterator_to(*lane));
-    }
-    lane->ready.put_back(entry, place.section);
-    return lane->seat;
+    EntityLane& lane = in_line(entity, place);
+    Ring& ring = lines_[slot_of(lane.rank)]->rings[lane.seat];
+    ring.splice(ring.begin(), ring, ring.iterator_to(lane));
+    lane.ready.put_back(entry, place.section);
+    return lane.seat;
   }
 
   void remove(SchedulerEntry& entry, EntityQueue& entity, std::uint16_t rank) noexcept {
@@ -97,20 +83,29 @@ class FairQueue {
     SeatPicker seats;
   };
 
-  static std::size_t slot_of(const EntityLane& lane) noexcept {
-    return BoundedPicker::kSlots - 1 - rank_priority(lane.rank);
+  static std::size_t slot_of(std::uint16_t rank) noexcept {
+    return BoundedPicker::kSlots - 1 - rank_priority(rank);
   }
-  Line& line_of(const EntityLane& lane) {
-    std::unique_ptr<Line>& line = lines_[slot_of(lane)];
-    if (line == nullptr) line = std::make_unique<Line>();
-    return *line;
+
+  // The lane of an entity for a rank. If it has none, it joins the end of the line.
+  EntityLane& in_line(EntityQueue& entity, const ReadyPlace& place) {
+    if (EntityLane* const lane = entity.find(place.rank); lane != nullptr) return *lane;
+    const std::size_t slot = slot_of(place.rank);
+    if (lines_[slot] == nullptr) lines_[slot] = std::make_unique<Line>();
+    EntityLane& lane = entity.add(place.rank, place.seat);
+    lines_[slot]->rings[place.seat].push_back(lane);
+    lines_[slot]->seats.fill(place.seat);
+    picker_.fill(slot);
+    return lane;
   }
+
   void end(EntityLane& lane) noexcept {
-    Line& line = *lines_[slot_of(lane)];
+    const std::size_t slot = slot_of(lane.rank);
+    Line& line = *lines_[slot];
     Ring& ring = line.rings[lane.seat];
     ring.erase(ring.iterator_to(lane));
     if (ring.empty()) line.seats.drain(lane.seat);
-    if (line.seats.empty()) picker_.drain(slot_of(lane));
+    if (line.seats.empty()) picker_.drain(slot);
     lane.entity->drop(lane);
   }
 

@@ -57,14 +57,16 @@ class ClassQueues final : public ReadyQueue {
 
   Seat push(SchedulerEntry& entry, const ReadyPlace& place) override {
     const std::size_t slot = rank_slot(place.rank);
+    const Seat seat = queues_[slot]->push(entry, queue_of(place), place);
     picker_.fill(slot);
-    return queues_[slot]->push(entry, queue_of(place), place);
+    return seat;
   }
 
   Seat put_back(SchedulerEntry& entry, const ReadyPlace& place) override {
     const std::size_t slot = rank_slot(place.rank);
+    const Seat seat = queues_[slot]->put_back(entry, queue_of(place), place);
     picker_.fill(slot);
-    return queues_[slot]->put_back(entry, queue_of(place), place);
+    return seat;
   }
 
   void remove(SchedulerEntry& entry, const ReadyPlace& place) override {
