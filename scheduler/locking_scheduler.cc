@@ -539,12 +539,11 @@ void LockingScheduler::leave_ready(SchedulerEntry& entry) {
   turns_->removed(entry.seat_);
 }
 
-// An entry that no worker has made ready stands at the seat of the one that polled it last.
 void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
   entry.place_ = SchedulerEntry::Place::kReady;
   entry.queued_in_front_ = section == ReadySection::kFront;
   entry.queued_rank_ = entry.rank_;
-  if (seat_here_ != kCommonSeat) entry.seat_ = seat_here_;
+  entry.seat_ = seat_here_;
   entry.seat_ = ready_->push(entry, ready_place(entry));
   count_ready(entry);
 }
@@ -560,6 +559,7 @@ void LockingScheduler::put_back(SchedulerEntry& entry) {
   entry.granted_by_poll_ = false;
   entry.place_ = SchedulerEntry::Place::kReady;
   entry.queued_rank_ = entry.rank_;
+  entry.seat_ = seat_here_;
   entry.seat_ = ready_->put_back(entry, ready_place(entry));
   ++queued_;
   count_ready(entry);
@@ -623,17 +623,17 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run,
     run = run.first(std::min(run.size(), std::max(share, caller.own)));
   }
   const Seat seat = seat_of(caller.seat);
-  const SeatChoice choice = turns_->poll(seat);
+  const SeatChoice choice = turns_->choice(seat, runnable_);
   const std::size_t taken =
       work == Work::kAny ? ready_->take(run, choice) : ready_->take_top(run, choice);
   for (SchedulerEntry* const entry : run.first(taken)) {
     turns_->removed(entry->seat_);
-    entry->seat_ = seat;
     entry->is_polled_ = true;
     entry->place_ = SchedulerEntry::Place::kOut;
     entry->granted_by_poll_ = entry->granted_in_queue_;
     entry->granted_in_queue_ = false;
   }
+  if (taken != 0) turns_->polled(seat);
   runnable_ -= taken;
   queued_ -= taken;
   (void)note_urgency();

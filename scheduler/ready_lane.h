@@ -70,16 +70,21 @@ class ReadyLane {
   /// front stands before an entry at the back.
   [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry,
                                         std::size_t most) const noexcept {
-    std::size_t ahead = 0;
-    const auto count_from = [&](const SchedulerEntry* at) {
-      for (; at != nullptr && ahead < most; at = at->prev_) ++ahead;
-    };
-    count_from(entry.prev_);
-    if (!entry.queued_in_front_) count_from(front_.tail);
-    return ahead;
+    const std::size_t ahead = count_from(entry.prev_, most);
+    return entry.queued_in_front_ ? ahead : ahead + count_front(most - ahead);
+  }
+  /// How many entries are in the front, counted up to `most`.
+  [[nodiscard]] std::size_t count_front(std::size_t most) const noexcept {
+    return count_from(front_.tail, most);
   }
 
  private:
+  static std::size_t count_from(const SchedulerEntry* at, std::size_t most) noexcept {
+    std::size_t count = 0;
+    for (; at != nullptr && count < most; at = at->prev_) ++count;
+    return count;
+  }
+
   struct Section {
     SchedulerEntry* head = nullptr;
     SchedulerEntry* tail = nullptr;

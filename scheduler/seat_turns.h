@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seats: where runnable entries stand. Each worker has one, for those that it has made runnable
-// itself: they are still in the cache of its processor. The common seat is for those that no worker
-// has made runnable. Seats choose only among equals: the entries of one class and priority are a
-// line, and which line is served next is the same for all seats.
+// itself: they are still in the cache of its processor. The common seat is for all others. Seats
+// choose only among equals: the entries of one class and priority are a line, and which line is
+// served next is the same for all seats.
 //
 // SeatTurns says from which seats a worker takes whatever is there: its own, the common one, and
 // those that are neglected, because their worker has not polled for a while, or because far more
@@ -71,19 +71,20 @@ class SeatTurns {
     return std::accumulate(runnable_.begin(), runnable_.end(), std::size_t{0});
   }
 
-  /// A worker polls that has this seat. Of others it takes a half.
-  [[nodiscard]] SeatChoice poll(Seat own) noexcept {
-    polled_at_[own] = ++polls_;
-    SeatChoice choice{own, static_cast<SeatSet>(only(own) | only(kCommonSeat)),
-                      (runnable() + 1) / 2};
+  /// For a poll of the worker that has this seat, while `all` entries can run. Of what stands at
+  /// other seats it takes at most half as many as can run.
+  [[nodiscard]] SeatChoice choice(Seat own, std::size_t all) const noexcept {
+    SeatChoice choice{own, static_cast<SeatSet>(only(own) | only(kCommonSeat)), (all + 1) / 2};
     for (Seat seat = 1; seat < kSeats; ++seat) {
       if (is_neglected(seat, own)) choice.seats |= only(seat);
     }
     return choice;
   }
+  /// That poll has taken something.
+  void polled(Seat own) noexcept { polled_at_[own] = ++polls_; }
 
  private:
-  // So many more wait at one seat than at the other that its worker does not come to all of them.
+  // Two full runs of a worker: what stands behind so many will wait for it for long.
   static constexpr std::size_t kFarMore = 128;
 
   [[nodiscard]] bool is_neglected(Seat seat, Seat own) const noexcept {

@@ -3,7 +3,7 @@
 // SpareCommits: requests that came back from the store, kept to be filled again. Their buffers keep
 // their memory. A worker gets those that it has given back itself, if there are any: they are in
 // the cache of its processor, where those of another worker would have to be fetched from the cache
-// of another one, at five lines each.
+// of another one, line by line.
 
 #pragma once
 
@@ -28,6 +28,7 @@ class SpareCommits {
   std::unique_ptr<Commit> take(std::size_t seat) {
     if (kept_ == 0) return std::make_unique<Commit>();
     Pile* pile = &piles_[seat];
+    if (pile->empty()) pile = &piles_[last_given_];
     if (pile->empty()) pile = &fullest();
     auto commit = std::move(pile->back());
     pile->pop_back();
@@ -39,6 +40,7 @@ class SpareCommits {
     if (kept_ >= kSpareMax || !is_small(*commit)) return;
     commit->reset();
     piles_[seat].push_back(std::move(commit));
+    last_given_ = seat;
     ++kept_;
   }
 
@@ -62,6 +64,7 @@ class SpareCommits {
 
   std::vector<Pile> piles_;
   std::size_t kept_ = 0;  // in all piles
+  std::size_t last_given_ = 0;
 };
 
 }  // namespace pv2

@@ -75,19 +75,66 @@ TEMPLATE_TEST_CASE("a worker is served first with what it has made runnable", ""
   scheduler.check_invariants();
 }
 
-TEMPLATE_TEST_CASE("an entry that no worker makes runnable goes to the one that polled it last", "",
+TEMPLATE_TEST_CASE(
+    "what no worker makes runnable stands at the common seat, whoever polled it before", "",
+    SimpleProcedureScheduler, MasterProcedureScheduler) {
+  SystemClock clock;
+  TestType scheduler(clock);
+  const auto all = entries(2);
+  make_runnable(scheduler, *all[0], 1);
+  REQUIRE(poll_run(scheduler, 1) == Ids{1});
+  make_runnable(scheduler, *all[1], 2);
+
+  make_runnable(scheduler, *all[0], 0);  // perhaps a timer has fired
+
+  CHECK(poll_run(scheduler, 2) == Ids{2, 1});
+  complete_all(scheduler, all);
+}
+
+TEMPLATE_TEST_CASE("what another thread gives back does not wait for the worker that polled it", "",
+                   SimpleProcedureScheduler, MasterProcedureScheduler) {
+  SystemClock clock;
+  TestType scheduler(clock);
+  const auto all = entries(3);
+  make_runnable(scheduler, *all[0], 1);
+  REQUIRE(poll_run(scheduler, 1) == Ids{1});
+  make_runnable(scheduler, *all[1], 2);
+  make_runnable(scheduler, *all[2], 2);
+
+  make_runnable(scheduler, *all[0], 0, Disposition::kReturn);  // worker 1 is in a long step
+
+  CHECK(poll_run(scheduler, 2) == Ids{2, 1, 3});
+  complete_all(scheduler, all);
+}
+
+TEMPLATE_TEST_CASE("a poll for top work that finds none is no turn of a seat", "",
                    SimpleProcedureScheduler, MasterProcedureScheduler) {
   SystemClock clock;
   TestType scheduler(clock);
   const auto all = entries(2);
   make_runnable(scheduler, *all[0], 1);
-  REQUIRE(poll_run(scheduler, 2) == Ids{1});
-  make_runnable(scheduler, *all[1], 1);
+  make_runnable(scheduler, *all[1], 2);
+  std::array<SchedulerEntry*, 1> run{};
+  const bool has_top_classes = scheduler.has_top_classes();
+  for (std::uint64_t i = 0; has_top_classes && i < 2 * SeatTurns::kNeglected; ++i) {
+    REQUIRE(scheduler.poll_top(run, std::chrono::milliseconds(0)) == 0);
+  }
 
-  make_runnable(scheduler, *all[0], 0);  // perhaps a timer has fired
+  CHECK(poll_run(scheduler, 1) == Ids{1});
+  CHECK(poll_run(scheduler, 2) == Ids{2});
+  complete_all(scheduler, all);
+}
 
-  CHECK(poll_run(scheduler, 1) == Ids{2});
-  CHECK(poll_run(scheduler, 2) == Ids{1});
+TEST_CASE("what goes on is served before what begins, at whichever seat of a worker's choice") {
+  SystemClock clock;
+  SimpleProcedureScheduler scheduler(clock);
+  const auto all = entries(6);
+  for (std::size_t i = 0; i < 3; ++i) make_runnable(scheduler, *all[i], 0);  // newcomers
+  for (std::size_t i = 3; i < 6; ++i) make_runnable(scheduler, *all[i], 1, Disposition::kFront);
+  CHECK(scheduler.place_of(*all[1], 10).ahead == 1);
+  CHECK(scheduler.place_of(*all[5], 10).ahead == 2);
+
+  CHECK(poll_run(scheduler, 1) == Ids{4, 5, 6, 1, 2, 3});
   complete_all(scheduler, all);
 }
 
@@ -98,7 +145,7 @@ TEMPLATE_TEST_CASE("a waiter that gets its lock from no worker stands at the com
   TestEntry own(1, table("t", kExclusive));
   TestEntry waiter(2, table("limited", kExclusive));
   scheduler.set_limit(table_key("limited"), 0);
-  make_runnable(scheduler, own, 1);
+  make_runnable(scheduler, own, 1, Disposition::kFront);
   make_runnable(scheduler, waiter, 2);
 
   scheduler.set_limit(table_key("limited"), std::nullopt);
@@ -346,6 +393,9 @@ TEMPLATE_TEST_CASE("with more workers than seats each is served", "", SimpleProc
                    MasterProcedureScheduler) {
   SystemClock clock;
   TestType scheduler(clock);
+  STATIC_REQUIRE(seat_of(0) == kCommonSeat);
+  STATIC_REQUIRE(seat_of(15) == 15);
+  STATIC_REQUIRE(seat_of(16) == 1);
   const auto all = entries(100);
   for (std::size_t i = 0; i < 100; ++i) make_runnable(scheduler, *all[i], 1 + i);
 

@@ -137,6 +137,7 @@ class SchedulerEntry {
   std::unique_ptr<EntryLocks> locks_;  // null: it asks for none
   SteadyTime since_;                   // holding or waiting since
   std::uint32_t waiting_descendants_ = 0;
+  std::uint8_t seat_ = 0;  // where it stands while ready: seat_turns.h
   // All of these share a byte: a flag written alone and then read with its neighbours would stall.
   Place place_ : 2 = Place::kUnknown;
   bool holds_locks_ : 1 = false;
@@ -145,8 +146,6 @@ class SchedulerEntry {
   bool granted_by_poll_ : 1 = false;
   bool stands_with_nested_ : 1 = false;  // of a waiter, see Kin
   bool is_polled_ : 1 = false;           // and not settled since
-  std::uint8_t seat_ =
-      0;  // where it stands while ready, or stood when it was polled; see SeatTurns
 };
 
 static_assert(sizeof(SchedulerEntry) == 64, "each procedure is one of these");

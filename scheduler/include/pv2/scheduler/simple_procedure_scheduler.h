@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SimpleProcedureScheduler: one queue in order of arrival, for hosts without entities, classes or
-// priorities. It locks exactly as the MasterProcedureScheduler does; only the order of what can run
-// is simpler.
+// priorities. Workers that have seats (SchedulerCaller) have one each, and one in common. It locks
+// exactly as the MasterProcedureScheduler does; only the order of what can run is simpler.
 
 #pragma once
 
