@@ -17,8 +17,9 @@ namespace pv2::bench {
 namespace {
 
 constexpr double kQuietCores = 0.3;
-// How much longer than in the nearest round a line may take between two processors.
+// How much longer than in the nearest round of the program a line may take between two processors.
 constexpr double kNear = 1.7;
+double nearest_line_ns = std::numeric_limits<double>::max();
 
 std::vector<double> values_of(const std::vector<const Round*>& rounds, std::string_view name) {
   std::vector<double> values;
@@ -36,7 +37,9 @@ void note_processors(Round& round) {
   double& least = round.values.try_emplace("processors", worth).first->second;
   least = std::min(least, worth);
   double& longest = round.values["line_ns"];
-  longest = std::max(longest, line_round_trip_ns());
+  const double line_ns = line_round_trip_ns();
+  longest = std::max(longest, line_ns);
+  nearest_line_ns = std::min(nearest_line_ns, line_ns);
 }
 
 void Rounds::add(Round round) {
@@ -52,11 +55,9 @@ std::vector<const Round*> Rounds::quiet() const {
     const auto at = round.values.find("line_ns");
     return at == round.values.end() ? 0 : at->second;
   };
-  double nearest = std::numeric_limits<double>::max();
-  for (const Round& round : rounds_) nearest = std::min(nearest, line_ns(round));
   std::vector<const Round*> quiet;
   for (const Round& round : rounds_) {
-    const bool is_near = line_ns(round) <= kNear * nearest;
+    const bool is_near = line_ns(round) <= kNear * nearest_line_ns;
     if (is_near && round.other_cores <= kQuietCores) quiet.push_back(&round);
   }
   return quiet;

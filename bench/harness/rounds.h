@@ -3,8 +3,8 @@
 // Rounds: the same thing measured several times, and the one figure that stands for it. For every
 // figure of this folder that is the median over the quiet rounds, or over all rounds when none was
 // quiet. In a quiet round the rest of the machine used at most 0.3 cores, two processors were worth
-// two, and they were about as near to each other as in the nearest round. The filter looks at the
-// machine, never at the value. How many rounds were quiet is part of the result,
+// two, and they were about as near to each other as in the nearest round of the program. The filter
+// looks at the machine, never at the value. How many rounds were quiet is part of the result,
 // because one round is not a median.
 
 #pragma once
@@ -26,7 +26,8 @@ struct Round {
 };
 
 /// Notes in `round` what two processors are worth now ("processors") and how long a line goes from
-/// one to the other and back ("line_ns"). If that was noted before, the worse figure stays.
+/// one to the other and back ("line_ns"). If that was noted before, the worse figure stays. Called
+/// by one thread.
 void note_processors(Round& round);
 
 /// Owned by one thread.
