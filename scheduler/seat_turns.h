@@ -58,7 +58,8 @@ struct SeatChoice {
 /// Guarded by its scheduler's mutex.
 class SeatTurns {
  public:
-  /// For so many polls in a row a seat waits for its own worker.
+  /// A seat is neglected if its worker has taken nothing while other polls took something so many
+  /// times.
   static constexpr std::uint64_t kNeglected = 64;
 
   void added(Seat seat) noexcept { ++runnable_[seat]; }
@@ -84,7 +85,8 @@ class SeatTurns {
   void polled(Seat own) noexcept { polled_at_[own] = ++polls_; }
 
  private:
-  // Two full runs of a worker: what stands behind so many will wait for it for long.
+  // ... or if so many more than twice as many entries stand there as at the seat of the worker that
+  // polls: two full runs.
   static constexpr std::size_t kFarMore = 128;
 
   [[nodiscard]] bool is_neglected(Seat seat, Seat own) const noexcept {
@@ -100,8 +102,8 @@ class SeatTurns {
 /// At which seat a line is served next. Guarded by its scheduler's mutex.
 class SeatPicker {
  public:
-  /// One of so many entries is taken at the next of the other seats in turn, whoever polls.
-  static constexpr std::uint32_t kAnyones = 64;
+  /// Of so many entries of the line one is of a seat outside the choice of the poll, in turn.
+  static constexpr std::uint32_t kOthersEvery = 64;
 
   [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }
   void fill(Seat seat) noexcept { filled_ |= only(seat); }
@@ -110,7 +112,7 @@ class SeatPicker {
   /// The seat at which the next entry is taken now; nullopt: it is for another worker.
   [[nodiscard]] std::optional<Seat> serve(const SeatChoice& choice) noexcept {
     const auto others = static_cast<SeatSet>(filled_ & ~choice.seats);
-    if (served_ + 1 >= kAnyones && others != 0) {
+    if (served_ + 1 >= kOthersEvery && others != 0) {
       served_ = 0;
       return last_of_others_ = next_after(last_of_others_, others);
     }

@@ -4,18 +4,21 @@
 // -fsanitize=thread calls a function before each access to memory. Here these functions are not the
 // sanitizer's: they note for each line which threads have it, as if each thread had a processor
 // with a cache that is never full. A line moves when a thread reads it that does not have it while
-// others do, or writes it while others have it. So the count does not depend on the machine, nor on
-// how many processors it has.
+// others do, or writes it while others have it. Threads that share a processor give way to each
+// other after every few hundred accesses.
 //
 // What is not seen: libraries that are compiled otherwise (malloc, the mutexes of the system), and
 // memcpy() where it is a call. Two threads that touch a line at the same moment may be counted
-// wrongly. A thread inherits the number, and the cache, of one that has ended.
+// wrongly. A thread inherits the number, and the cache, of one that has ended. If other programs
+// use the processors, the workers run one after another, and fewer lines move.
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -93,8 +96,18 @@ void note_move(Thread& thread, std::uintptr_t address) {
 
 enum class Access : std::uint8_t { kRead, kWrite };
 
+// Lets other threads run now and then, as they would at the same time on processors of their own.
+// Without it threads that share a processor take turns of milliseconds, and in its turn each has
+// for itself what it uses.
+void give_way() {
+  constexpr std::uint32_t kAccesses = 256;
+  static thread_local std::uint32_t accesses = 0;
+  if (++accesses % kAccesses == 0) sched_yield();
+}
+
 void note(const volatile void* memory, std::size_t bytes, Access access, void* from) {
   static thread_local const Number number;
+  give_way();
   if (number.value() >= kThreadsMost) return;
   const std::uint64_t me = std::uint64_t{1} << number.value();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
@@ -140,13 +153,17 @@ std::uint64_t pv2_end_line_moves() {
   return moved;
 }
 
-// The program is about eight times as slow as without the hooks, and workers decide by the clock
-// what is worth sharing. So its clock is as much slower.
+// The program is about eight times as slow as without the hooks, and slower if its threads share
+// processors. Workers decide by the clock what is worth sharing. So its clock is slower by the
+// number in PV2_SLOWER.
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
   using Function = int (*)(clockid_t, timespec*);
-  constexpr std::int64_t kSlower = 8;
   constexpr std::int64_t kNanos = 1'000'000'000;
   static const auto real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "clock_gettime"));
+  static const std::int64_t slower = [] {
+    const char* const given = std::getenv("PV2_SLOWER");
+    return given == nullptr ? 1 : std::max(std::atol(given), 1L);
+  }();
   const int result =
       real != nullptr ? real(clock, now) : static_cast<int>(syscall(SYS_clock_gettime, clock, now));
   if (result != 0 || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) return result;
@@ -155,9 +172,9 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
   std::atomic<std::int64_t>& start = starts[clock == CLOCK_REALTIME ? 1 : 0];
   std::int64_t begin = 0;
   if (start.compare_exchange_strong(begin, passed)) begin = passed;
-  const std::int64_t slower = begin + (passed - begin) / kSlower;
-  now->tv_sec = slower / kNanos;
-  now->tv_nsec = slower % kNanos;
+  const std::int64_t shown = begin + (passed - begin) / slower;
+  now->tv_sec = shown / kNanos;
+  now->tv_nsec = shown % kNanos;
   return result;
 }
 

@@ -226,7 +226,7 @@ TEMPLATE_TEST_CASE("an entry does not wait for the worker at whose seat it stand
   }
 
   REQUIRE(served.size() == 100);
-  CHECK(served.front() == SeatPicker::kAnyones);  // it is left to worker 2 for some time
+  CHECK(served.front() == SeatPicker::kOthersEvery);  // it is left to worker 2 for some time
   CHECK(served.back() <= SeatTurns::kNeglected + 202);
   complete_all(scheduler, all);
 }
@@ -266,7 +266,7 @@ TEST_CASE("an entry is served at whichever seat it stands while other classes an
   // A class is passed over `bounded_wait` times and once for each other one, a seat 64 times for
   // each other one, and those before the victim in its line may go first.
   const std::size_t most =
-      (bounded_wait + classes) * SeatPicker::kAnyones * (workers + 2) * (fillers + 1);
+      (bounded_wait + classes) * SeatPicker::kOthersEvery * (workers + 2) * (fillers + 1);
   std::size_t served = 0;
   bool is_served = false;
   for (std::size_t polls = 0; !is_served && served < most; ++polls) {
@@ -299,29 +299,17 @@ TEMPLATE_TEST_CASE("a worker that has few takes from one that has very many", ""
   scheduler.check_invariants();
 }
 
-TEST_CASE("a higher class goes first, at whichever seat it stands") {
+TEST_CASE("a higher class or priority goes first, at whichever seat it stands") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   TestEntry low(1, table("t", kExclusive));
-  TestEntry high(2, server("s"));
+  TestEntry of_higher_class(2, server("s"));
+  TestEntry of_higher_priority(3, table("u", kExclusive), nullptr, Priority::kHigh);
+  TestEntry& high = GENERATE(true, false) ? of_higher_class : of_higher_priority;
   make_runnable(scheduler, low, 1);
   make_runnable(scheduler, high, 2);
 
-  CHECK(poll_run(scheduler, 1) == Ids{2});
-  CHECK(poll_run(scheduler, 1) == Ids{1});
-  complete(scheduler, low);
-  complete(scheduler, high);
-}
-
-TEST_CASE("a higher priority goes first, at whichever seat it stands") {
-  SystemClock clock;
-  MasterProcedureScheduler scheduler(clock);
-  TestEntry low(1, table("t", kExclusive));
-  TestEntry high(2, table("u", kExclusive), nullptr, Priority::kHigh);
-  make_runnable(scheduler, low, 1);
-  make_runnable(scheduler, high, 2);
-
-  CHECK(poll_run(scheduler, 1) == Ids{2});
+  CHECK(poll_run(scheduler, 1) == Ids{high.id.value});
   CHECK(poll_run(scheduler, 1) == Ids{1});
   complete(scheduler, low);
   complete(scheduler, high);

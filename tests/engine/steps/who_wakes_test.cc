@@ -129,15 +129,26 @@ TEST_CASE("procedures that want one lock follow each other, and wake no worker f
 
 TEST_CASE("each worker has a seat of its own, but none if its records share a sync with others") {
   const bool keeps_records = GENERATE(false, true);
-  const unsigned reserved = GENERATE(0U, 1U);  // the first worker, which does not take any work
+  const unsigned reserved = GENERATE(0U, 1U);  // the first worker, which takes top work only
   const unsigned others = 3 - reserved;
   WatchedWorkers workers(keeps_records ? threaded() : noop(), 3, reserved);
   std::barrier all_run(others);
-  workers.world.scripts["a"] = {.steps = 2, .run = [&](JobRun&) -> std::optional<Outcome> {
+  std::latch others_are_busy(others);
+  std::latch top_has_run(1);
+  workers.world.scripts["a"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
                                   all_run.arrive_and_wait();
+                                  if (run.step == 1) {
+                                    others_are_busy.count_down();
+                                    top_has_run.wait();
+                                  }
                                   return std::nullopt;
                                 }};
+  workers.world.scripts["top"] = {.steps = 2, .locks = LockSet().meta(LockMode::kExclusive)};
   for (unsigned i = 0; i < others; ++i) workers.submit("a");
+  workers.executor->start();
+  others_are_busy.wait();
+  if (reserved != 0) CHECK(workers.executor->execute(Job(workers.world, "top"))->status.ok());
+  top_has_run.count_down();
   workers.run();
   constexpr std::uint64_t kNobody = 1;
   const std::uint64_t seats = keeps_records ? 0 : reserved == 0 ? 0b1110 : 0b1100;
