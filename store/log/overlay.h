@@ -6,6 +6,10 @@
 // Invariant: a row as of the last durable commit is the one of the newest segment that knows it, or
 // if none does, the one in the database. A segment leaves the overlay when the database has its
 // rows, so the invariant holds at every moment.
+//
+// The newest segment grows without the mutex. A reader first adds to the indexes what is durable by
+// then, and looks in the indexes only, which change under the mutex. So what it sees is of one
+// moment, and no older than the commits that were durable when it began.
 
 #pragma once
 
@@ -63,10 +67,6 @@ class Overlay {
 
   /// Adds a segment that is newer than all others.
   void add(std::shared_ptr<Segment> segment) PV2_EXCLUDES(segments_mutex_);
-  /// Frames of the newest segment up to `bytes`, whose last commit is `last`, are durable: reads
-  /// see them from now on.
-  void publish(std::size_t bytes, CommitSequence last) PV2_EXCLUDES(segments_mutex_);
-
   /// Indexes what the newest segment has now, so that the next read need not.
   void index_newest() PV2_EXCLUDES(segments_mutex_);
 

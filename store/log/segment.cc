@@ -21,16 +21,17 @@ Segment::Segment(SegmentNumber number, std::string_view bytes, CommitSequence la
 }
 
 void Segment::set_durable(std::size_t bytes, CommitSequence last) noexcept {
-  PV2_ASSERT(durable_ < bytes && bytes <= capacity_ && last_ < last,
-             "a segment grows by whole frames");
-  durable_ = bytes;
-  last_ = last;
+  PV2_ASSERT(
+      durable_.load(std::memory_order_relaxed) < bytes && bytes <= capacity_ && this->last() < last,
+      "a segment grows by whole frames");
+  last_.store(last.value, std::memory_order_relaxed);
+  durable_.store(bytes, std::memory_order_release);
 }
 
 // The checksum is looked at again: a bit that has flipped in memory since the frame was written
 // must not reach the database. The rows of the host have no checksum of their own.
 bool Segment::index_next() {
-  const auto frame = read_frame({bytes_.get(), durable_}, indexed_);
+  const auto frame = read_frame({bytes_.get(), durable_.load(std::memory_order_acquire)}, indexed_);
   if (!frame) return false;
   const bool good = frame->for_each_batch([this](CommitSequence sequence, std::string_view batch) {
     RowBatch::EncodedRow row;
@@ -43,7 +44,7 @@ bool Segment::index_next() {
 
 bool Segment::index_some(std::size_t bytes_max) {
   const std::size_t from = indexed_;
-  while (indexed_ != durable_) {
+  while (indexed_ != durable_.load(std::memory_order_relaxed)) {
     if (indexed_ - from >= bytes_max) return true;
     const bool good = index_next();
     PV2_ASSERT(good, "a frame of this process is well-formed");
@@ -52,7 +53,7 @@ bool Segment::index_some(std::size_t bytes_max) {
 }
 
 bool Segment::index_checked() {
-  while (indexed_ != durable_) {
+  while (indexed_ != durable_.load(std::memory_order_relaxed)) {
     if (!index_next()) return false;
   }
   return true;
@@ -75,8 +76,7 @@ void Segment::apply(const RowBatch::EncodedRow& row, CommitSequence sequence) {
   entry.sequence = sequence;
 }
 
-std::optional<SegmentRow> Segment::find(std::string_view full_key) {
-  index_some(SIZE_MAX);
+std::optional<SegmentRow> Segment::find(std::string_view full_key) const {
   const auto at = index_.find(SegmentKey(full_key));
   if (at == index_.end()) return std::nullopt;
   return at->second.row();
@@ -97,7 +97,6 @@ void Segment::forget_births() noexcept {
 }
 
 void Segment::collect(std::string_view prefix, std::vector<std::string_view>& keys) {
-  index_some(SIZE_MAX);
   keys_.collect(prefix, keys);
 }
 

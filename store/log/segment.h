@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +36,9 @@ struct SegmentRow {
   bool born_here = false;  ///< The segment inserted it: nothing older has the row.
 };
 
-/// The bytes have one writer, which adds frames behind `durable` bytes. Everything else, and the
-/// bytes before that, is guarded by the Overlay that the segment is in.
+/// The bytes have one writer, which adds frames behind those that are durable, and then calls
+/// set_durable(). It takes no mutex, so it waits for no reader. Everything else is guarded by the
+/// Overlay that the segment is in. A row is there once its frame is in the index.
 class Segment {
  public:
   /// Empty, with room for `capacity` bytes, which are `memory`.
@@ -53,10 +55,13 @@ class Segment {
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] char* data() noexcept { return bytes_.get(); }
 
-  /// Frames up to `bytes`, whose last commit is `last`, are durable from now on.
+  /// Frames up to `bytes`, whose last commit is `last`, are durable from now on: index_some() sees
+  /// them. Called by the writer.
   void set_durable(std::size_t bytes, CommitSequence last) noexcept;
-  /// The last commit that is durable in it; 0: none.
-  [[nodiscard]] CommitSequence last() const noexcept { return last_; }
+  /// The last commit that is durable in it; 0: none. At least that of every row in the index.
+  [[nodiscard]] CommitSequence last() const noexcept {
+    return {last_.load(std::memory_order_relaxed)};
+  }
 
   /// Adds the next durable frames to the index, `bytes_max` bytes or one frame at least. Returns
   /// whether any are left. Defined for frames with well-formed batches.
@@ -67,8 +72,8 @@ class Segment {
   /// The same for the order of the keys that are in the index.
   bool sort_some() { return keys_.sort_some(); }
 
-  /// The row as of the last durable frame; nullopt: this segment knows nothing of it.
-  std::optional<SegmentRow> find(std::string_view full_key);
+  /// The row as of the last frame in the index; nullopt: the segment knows nothing of it.
+  [[nodiscard]] std::optional<SegmentRow> find(std::string_view full_key) const;
   /// Adds the keys that begin with `prefix` to `keys`: those of rows that it knows, and possibly of
   /// some that it does not, in no order, possibly repeated.
   void collect(std::string_view prefix, std::vector<std::string_view>& keys);
@@ -103,8 +108,9 @@ class Segment {
   const SegmentNumber number_;
   const std::size_t capacity_;
   const SegmentMemory::Block bytes_;
-  std::size_t durable_ = 0;
-  CommitSequence last_;
+  // The writer stores last_ first, so whoever sees a frame sees its commits' last number, too.
+  std::atomic<std::size_t> durable_ = 0;
+  std::atomic<std::uint64_t> last_ = 0;
   std::size_t indexed_ = 0;
   boost::unordered_flat_map<SegmentKey, Entry, SegmentKey::Hash> index_;
   SortedRuns keys_;

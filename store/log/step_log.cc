@@ -26,7 +26,7 @@ Status StepLog::append(const CommitList& unit) {
 
   used_ += bytes;
   const CommitSequence last{unit.front()->sequence.value + unit.size() - 1};
-  overlay_.publish(used_, last);
+  segment_->set_durable(used_, last);
   if (used_ - indexed_ >= kIndexedAtOnce) {
     indexed_ = used_;
     checkpointer_.index_soon();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../store_fixture.h"
+#include "log/segment_pool.h"
 #include "support/catch.h"
 
 namespace pv2::testing::full_disk_test {
