@@ -6,6 +6,7 @@
 #include "pv2/base/thread.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <string>
@@ -35,6 +36,13 @@ Status none_left(std::string_view what, std::string_view why) {
 
 void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept {
   left_for_tests.store(left.value_or(kNoLimit));
+}
+
+// On Linux a nice value is that of a thread, and 0 stands for the calling one. A thread may always
+// raise its own.
+void let_others_go_first() noexcept {
+  constexpr int kNicer = 5;
+  setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNicer);
 }
 
 Result<std::thread> start_thread(std::string_view name, std::string_view what,

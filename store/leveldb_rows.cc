@@ -41,7 +41,8 @@ leveldb::ReadOptions checked() {
 LevelDbRows::LevelDbRows(const LevelDbDirectory& directory, Options options)
     : directory_(directory),
       options_(options),
-      durable_names_(directory.files().env(), directory.files().directory_sync()),
+      background_(directory.files().env()),
+      durable_names_(background_, directory.files().directory_sync()),
       env_(durable_names_) {}
 
 LevelDbRows::~LevelDbRows() { close(); }
@@ -52,6 +53,7 @@ void LevelDbRows::close() noexcept {
 }
 
 Status LevelDbRows::open(bool create, std::vector<ShownLog> shown) {
+  if (Status started = background_.start(); !started.ok()) return started;
   if (!create) env_.defer();
   for (ShownLog& log : shown) env_.show(directory_.file(log.file), std::move(log.bytes));
   filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));

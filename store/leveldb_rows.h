@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "background_env.h"
 #include "deferred_env.h"
 #include "durable_names_env.h"
 #include "leveldb_directory.h"
@@ -76,8 +77,10 @@ class LevelDbRows final : public CheckpointWriter {
 
   const LevelDbDirectory& directory_;
   const Options options_;
+  // LevelDB's Env, which outlives the database: the last one, which wraps those before it.
+  BackgroundEnv background_;
   DurableNamesEnv durable_names_;
-  DeferredEnv env_;  // LevelDB's Env; outlives the database
+  DeferredEnv env_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   std::unique_ptr<leveldb::Cache> cache_;
   std::unique_ptr<leveldb::DB> db_;

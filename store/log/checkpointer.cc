@@ -40,6 +40,7 @@ void Checkpointer::stop() noexcept {
 }
 
 void Checkpointer::run() {
+  let_others_go_first();
   for (;;) {
     {
       MutexLock lock(work_mutex_);

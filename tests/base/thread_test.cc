@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread has the name by which it was started, as far as the system keeps it.
+// A thread has the name by which it was started, as far as the system keeps it, and may let others
+// go first.
 
 #include "pv2/base/thread.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -24,6 +27,20 @@ TEST_CASE("a thread has its name, cut to what the system keeps, before its work 
   thread->join();
 
   REQUIRE(std::string(name.data()) == kept);
+}
+
+TEST_CASE("a thread that lets others go first changes nobody else's priority") {
+  const int before = getpriority(PRIO_PROCESS, 0);
+  int nice = before;
+  auto thread = start_thread("polite", "a test", [&] {
+    let_others_go_first();
+    nice = getpriority(PRIO_PROCESS, 0);
+  });
+  REQUIRE(thread.ok());
+  thread->join();
+
+  CHECK(nice == std::min(before + 5, 19));
+  CHECK(getpriority(PRIO_PROCESS, 0) == before);
 }
 
 TEST_CASE("a thread that cannot be started says for what it was, and why") {

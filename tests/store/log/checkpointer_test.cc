@@ -5,6 +5,9 @@
 
 #include "log/checkpointer.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -31,6 +34,7 @@ class Database final : public CheckpointWriter {
   Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override {
     std::unique_lock lock(mutex_);
     ++begun_;
+    nice_ = getpriority(PRIO_PROCESS, 0);
     changed_.notify_all();
     changed_.wait(lock, [this] { return !held_; });
     if (fails_) return Status(StatusCode::kIoError, "the database is on fire");
@@ -71,6 +75,11 @@ class Database final : public CheckpointWriter {
     const std::lock_guard lock(mutex_);
     return needs_;
   }
+  /// The nice value of the last thread that wrote.
+  [[nodiscard]] int nice() const {
+    const std::lock_guard lock(mutex_);
+    return nice_;
+  }
   [[nodiscard]] std::uint64_t last() const {
     const std::lock_guard lock(mutex_);
     return last_;
@@ -82,6 +91,7 @@ class Database final : public CheckpointWriter {
   bool held_ = false;
   bool fails_ = false;
   int begun_ = 0;
+  int nice_ = 0;
   std::vector<std::uint64_t> segments_;
   std::size_t rows_ = 0;
   std::uint64_t last_ = 0;
@@ -259,6 +269,17 @@ TEST_CASE("a log that waits for the database is told of its failure") {
   REQUIRE_THAT(std::string(failed.message()), ContainsSubstring("the database is on fire"));
   REQUIRE(ground.append() == failed);
   REQUIRE(ground.database.begun() == 1);
+}
+
+TEST_CASE("those who commit go before the thread that makes checkpoints") {
+  const Kind kind = GENERATE(Kind::kOwn, Kind::kCaller);
+  Ground ground(kind);
+  for (std::size_t i = 0; i < 3 * kPerSegment; ++i) REQUIRE(ground.append().ok());
+  ground.database.wait_for_begun(1);
+  ground.checkpointer.stop();
+
+  const int own = getpriority(PRIO_PROCESS, 0);
+  CHECK(ground.database.nice() == (kind == Kind::kOwn ? std::min(own + 5, 19) : own));
 }
 
 TEST_CASE("a checkpointer that stops finishes what it does and begins nothing more") {

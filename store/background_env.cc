@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LevelDB schedules the next work of a database only when the one before has begun.
+
+#include "background_env.h"
+
+#include <utility>
+
+#include "pv2/base/assert.h"
+#include "pv2/base/thread.h"
+
+namespace pv2 {
+
+Status BackgroundEnv::start() {
+  auto thread = start_thread("pv2-leveldb", "the background work of LevelDB", [this] { run(); });
+  if (thread.ok()) thread_ = *std::move(thread);
+  return thread.status();
+}
+
+BackgroundEnv::~BackgroundEnv() {
+  {
+    MutexLock lock(work_mutex_);
+    PV2_ASSERT(!work_, "a database waits for its background work before it is destroyed");
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundEnv::Schedule(void (*work)(void*), void* argument) {
+  {
+    MutexLock lock(work_mutex_);
+    PV2_ASSERT(!work_, "a database schedules one background work at a time");
+    work_ = {work, argument};
+  }
+  wake_.notify_one();
+}
+
+void BackgroundEnv::run() {
+  let_others_go_first();
+  for (;;) {
+    Work next{};
+    {
+      MutexLock lock(work_mutex_);
+      while (!work_ && !stopping_) wake_.wait(work_mutex_);
+      if (!work_) return;
+      next = *std::exchange(work_, std::nullopt);
+    }
+    next.function(next.argument);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BackgroundEnv: gives LevelDB a thread of the store's own for its background work, which is to
+// make tables of its log, and tables of tables. LevelDB's thread for that serves all databases of a
+// process one after the other, those of the host too, and has the priority of whoever was the first
+// to use one. This one serves one store, and those who commit go before it.
+
+#pragma once
+
+#include <leveldb/env.h>
+
+#include <optional>
+#include <thread>
+
+#include "pv2/base/mutex.h"
+#include "pv2/base/status.h"
+
+namespace pv2 {
+
+/// For one database, which is destroyed before it. As thread-safe as the Env it wraps, which
+/// outlives it.
+class BackgroundEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit BackgroundEnv(leveldb::Env& env) : EnvWrapper(&env) {}
+  /// Starts the thread. Called once, before the database is opened.
+  Status start();
+  /// Waits until the thread has ended.
+  ~BackgroundEnv() override;
+  BackgroundEnv(const BackgroundEnv&) = delete;
+  BackgroundEnv& operator=(const BackgroundEnv&) = delete;
+
+  void Schedule(void (*work)(void*), void* argument) override PV2_EXCLUDES(work_mutex_);
+
+ private:
+  struct Work {
+    void (*function)(void*);
+    void* argument;
+  };
+  void run() PV2_EXCLUDES(work_mutex_);
+
+  Mutex work_mutex_;
+  CondVar wake_;
+  std::optional<Work> work_ PV2_GUARDED_BY(work_mutex_);  // a database has one at a time
+  bool stopping_ PV2_GUARDED_BY(work_mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace pv2
