@@ -42,7 +42,8 @@ LevelDbRows::LevelDbRows(const LevelDbDirectory& directory, Options options)
     : directory_(directory),
       options_(options),
       background_(directory.files().env()),
-      durable_names_(background_, directory.files().directory_sync()),
+      steady_writes_(background_),
+      durable_names_(steady_writes_, directory.files().directory_sync()),
       env_(durable_names_) {}
 
 LevelDbRows::~LevelDbRows() { close(); }

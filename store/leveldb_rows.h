@@ -28,6 +28,7 @@
 #include "log/checkpointer.h"
 #include "pv2/base/status.h"
 #include "pv2/store/procedure_store.h"
+#include "steady_writes_env.h"
 
 namespace pv2 {
 
@@ -79,6 +80,7 @@ class LevelDbRows final : public CheckpointWriter {
   const Options options_;
   // LevelDB's Env, which outlives the database: the last one, which wraps those before it.
   BackgroundEnv background_;
+  SteadyWritesEnv steady_writes_;
   DurableNamesEnv durable_names_;
   DeferredEnv env_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
