@@ -102,7 +102,8 @@ class SeatTurns {
 /// At which seat a line is served next. Guarded by its scheduler's mutex.
 class SeatPicker {
  public:
-  /// Of so many entries of the line one is of a seat outside the choice of the poll, in turn.
+  /// One of so many entries that the line gives is of another seat than those that the poll has
+  /// chosen, each in turn.
   static constexpr std::uint32_t kOthersEvery = 64;
 
   [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }

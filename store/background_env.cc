@@ -12,19 +12,23 @@
 namespace pv2 {
 
 Status BackgroundEnv::start() {
+  PV2_ASSERT(!thread_.joinable(), "a database has one thread for its background work");
   auto thread = start_thread("pv2-leveldb", "the background work of LevelDB", [this] { run(); });
   if (thread.ok()) thread_ = *std::move(thread);
   return thread.status();
 }
 
-BackgroundEnv::~BackgroundEnv() {
+void BackgroundEnv::stop() noexcept {
+  if (!thread_.joinable()) return;
   {
     MutexLock lock(work_mutex_);
     PV2_ASSERT(!work_, "a database waits for its background work before it is destroyed");
     stopping_ = true;
   }
   wake_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
+  MutexLock lock(work_mutex_);
+  stopping_ = false;
 }
 
 void BackgroundEnv::Schedule(void (*work)(void*), void* argument) {

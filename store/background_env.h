@@ -17,15 +17,16 @@
 
 namespace pv2 {
 
-/// For one database, which is destroyed before it. As thread-safe as the Env it wraps, which
-/// outlives it.
+/// For one database at a time, which is destroyed before it. As thread-safe as the Env it wraps,
+/// which outlives it.
 class BackgroundEnv final : public leveldb::EnvWrapper {
  public:
   explicit BackgroundEnv(leveldb::Env& env) : EnvWrapper(&env) {}
-  /// Starts the thread. Called once, before the database is opened.
+  /// Starts the thread. Called before the database is opened; after stop() it may be called again.
   Status start();
-  /// Waits until the thread has ended.
-  ~BackgroundEnv() override;
+  /// Waits until the thread has ended. Called after the database was destroyed. Idempotent.
+  void stop() noexcept PV2_EXCLUDES(work_mutex_);
+  ~BackgroundEnv() override { stop(); }
   BackgroundEnv(const BackgroundEnv&) = delete;
   BackgroundEnv& operator=(const BackgroundEnv&) = delete;
 

@@ -12,8 +12,7 @@ namespace pv2 {
 leveldb::Status DurableNamesEnv::NewWritableFile(const std::string& file,
                                                  leveldb::WritableFile** result) {
   leveldb::Status status = target()->NewWritableFile(file, result);
-  const bool is_named_elsewhere = file.ends_with(".log") || file.ends_with(".ldb");
-  if (!status.ok() || !is_named_elsewhere) return status;
+  if (!status.ok() || !is_log_or_table(file)) return status;
   status = sync_directory_of(file);
   if (!status.ok()) delete std::exchange(*result, nullptr);
   return status;

@@ -29,6 +29,11 @@ Status sync_directory(const std::string& directory);
 /// The directory that holds `path` ("." for a bare name).
 [[nodiscard]] std::string parent_of(const std::string& path);
 
+/// Whether `file` is a log or a table of LevelDB: these may be large, and MANIFEST names them.
+[[nodiscard]] inline bool is_log_or_table(const std::string& file) {
+  return file.ends_with(".log") || file.ends_with(".ldb");
+}
+
 /// Reads and writes of whole files. Thread-safe as its Env.
 class LevelDbFiles {
  public:

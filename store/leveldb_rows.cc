@@ -42,7 +42,7 @@ LevelDbRows::LevelDbRows(const LevelDbDirectory& directory, Options options)
     : directory_(directory),
       options_(options),
       background_(directory.files().env()),
-      steady_writes_(background_),
+      steady_writes_(background_, options.write_out),
       durable_names_(steady_writes_, directory.files().directory_sync()),
       env_(durable_names_) {}
 
@@ -51,6 +51,7 @@ LevelDbRows::~LevelDbRows() { close(); }
 void LevelDbRows::close() noexcept {
   env_.discard();
   db_.reset();
+  background_.stop();
 }
 
 Status LevelDbRows::open(bool create, std::vector<ShownLog> shown) {

@@ -38,6 +38,7 @@ class LevelDbRows final : public CheckpointWriter {
   struct Options {
     std::size_t write_buffer_bytes = 0;
     std::size_t block_cache_bytes = 0;
+    SteadyWritesEnv::WriteOut write_out = &SteadyWritesEnv::write_out_by_system;
   };
   LevelDbRows(const LevelDbDirectory& directory, Options options);
   ~LevelDbRows();

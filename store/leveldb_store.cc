@@ -127,6 +127,7 @@ Result<std::optional<std::string>> LevelDbProcedureStore::Impl::get(Space space,
 void LevelDbProcedureStore::Impl::close() noexcept {
   if (committer_ == nullptr) return;
   committer_->close();
+  MutexLock closing(closing_mutex_);
   checkpointer_.stop();
   MutexLock lock(readers_mutex_);
   const bool was_open = std::exchange(readable_, false);

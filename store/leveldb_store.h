@@ -112,6 +112,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   bool is_older_format_ = false;                  // until it is taken over
   bool is_taken_over_ = false;
 
+  Mutex closing_mutex_;  // whoever closes what is behind the committer has it, to the end
   Mutex readers_mutex_;
   CondVar no_readers_;
   bool readable_ PV2_GUARDED_BY(readers_mutex_) = false;

@@ -8,43 +8,60 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
-#include <utility>
+
+#include "leveldb_files.h"
 
 namespace pv2 {
+namespace {
+
+constexpr int kNone = -1;
+
+}  // namespace
 
 class SteadyWritesEnv::File final : public leveldb::WritableFile {
  public:
   File(std::unique_ptr<leveldb::WritableFile> file, std::string name, const WriteOut& write_out)
       : file_(std::move(file)), name_(std::move(name)), write_out_(write_out) {}
-  ~File() override {
-    if (fd_.value_or(kNone) != kNone) ::close(*fd_);
-  }
+  ~File() override { stop(); }
 
   leveldb::Status Append(const leveldb::Slice& data) override {
     appended_ += data.size();
     return file_->Append(data);
   }
-  // LevelDB flushes a table after each block, and a log after each 32 KiB.
+  // LevelDB flushes a table after each block, and a log after 32 KiB at the latest.
   leveldb::Status Flush() override {
     leveldb::Status status = file_->Flush();
     if (status.ok() && appended_ - written_out_ >= kStep) write_out();
-    return status;
+    return status.ok() ? failure_ : status;
   }
   leveldb::Status Sync() override {
-    written_out_ = appended_;
-    return file_->Sync();
+    leveldb::Status status = file_->Sync();
+    written_out_ = appended_ / kPage * kPage;
+    return status.ok() ? failure_ : status;
   }
   leveldb::Status Close() override { return file_->Close(); }
 
  private:
-  static constexpr int kNone = -1;
-
   void write_out() {
     if (!fd_) fd_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (*fd_ != kNone) write_out_(*fd_, written_out_, appended_ - written_out_);
-    written_out_ = appended_;
+    const std::uint64_t end = appended_ / kPage * kPage;
+    if (*fd_ != kNone) {
+      const int error = write_out_(*fd_, written_out_, end - written_out_);
+      if (error == ENOSYS) {
+        stop();
+      } else if (error != 0) {
+        failure_ = leveldb::Status::IOError(name_, std::strerror(error));
+      }
+    }
+    written_out_ = end;
+  }
+  void stop() noexcept {
+    if (fd_.value_or(kNone) != kNone) ::close(*fd_);
+    fd_ = kNone;
   }
 
   const std::unique_ptr<leveldb::WritableFile> file_;
@@ -53,21 +70,27 @@ class SteadyWritesEnv::File final : public leveldb::WritableFile {
   std::uint64_t appended_ = 0;
   std::uint64_t written_out_ = 0;  // up to here it was written out, or is on its way
   std::optional<int> fd_;          // nullopt: not opened yet
+  leveldb::Status failure_;
 };
 
 leveldb::Status SteadyWritesEnv::NewWritableFile(const std::string& file,
                                                  leveldb::WritableFile** result) {
   const leveldb::Status status = target()->NewWritableFile(file, result);
-  const bool may_be_large = file.ends_with(".log") || file.ends_with(".ldb");
-  if (!status.ok() || !may_be_large) return status;
+  if (!status.ok() || !is_log_or_table(file)) return status;
   *result = new File(std::unique_ptr<leveldb::WritableFile>(*result), file, write_out_);
   return status;
 }
 
-void SteadyWritesEnv::write_out_by_system(int fd, std::uint64_t offset,
-                                          std::uint64_t bytes) noexcept {
-  ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes),
-                    SYNC_FILE_RANGE_WRITE);
+// EINVAL, ESPIPE and EOPNOTSUPP: the file is not one that can be written out in part.
+int SteadyWritesEnv::write_out_by_system(int fd, std::uint64_t offset,
+                                         std::uint64_t bytes) noexcept {
+  int done = -1;
+  do {
+    done = ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                             SYNC_FILE_RANGE_WRITE);
+  } while (done != 0 && errno == EINTR);
+  if (done == 0) return 0;
+  return errno == EINVAL || errno == ESPIPE || errno == EOPNOTSUPP ? ENOSYS : errno;
 }
 
 }  // namespace pv2

@@ -73,11 +73,14 @@ void Checkpointer::round() {
     checkpoint_due = sealed_.size() > kKept || (waiting_ && !sealed_.empty());
     if (waiting_ && !checkpoint_due) answer(prepared);
   }
-  if (index_due) overlay_.index_newest();
+  if (index_due) overlay_.index_all();
   if (!checkpoint_due) return;
   const Status done = checkpoint_oldest();
   MutexLock lock(work_mutex_);
-  if (!done.ok()) failure_ = done;
+  if (!done.ok()) {
+    failure_ = done;
+    has_failed_.store(true, std::memory_order_relaxed);
+  }
   if (waiting_) answer(done);
 }
 
@@ -153,7 +156,9 @@ bool Checkpointer::is_awaited() const {
   return waiting_;
 }
 
+// A commit that is just being written may still succeed: the log has it.
 Status Checkpointer::failure() const {
+  if (!has_failed_.load(std::memory_order_relaxed)) return Status();
   MutexLock lock(work_mutex_);
   return failure_;
 }

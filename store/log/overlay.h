@@ -8,8 +8,9 @@
 // rows, so the invariant holds at every moment.
 //
 // The newest segment grows without the mutex. A reader first adds to the indexes what is durable by
-// then, and looks in the indexes only, which change under the mutex. So what it sees is of one
-// moment, and no older than the commits that were durable when it began.
+// then, and looks in the indexes only, in the same section. Indexes grow under the mutex, in the
+// order of the commits: that of a segment only when those of all older ones are complete. So what a
+// reader sees is of one moment, and no older than the commits that were durable when it began.
 
 #pragma once
 
@@ -67,8 +68,8 @@ class Overlay {
 
   /// Adds a segment that is newer than all others.
   void add(std::shared_ptr<Segment> segment) PV2_EXCLUDES(segments_mutex_);
-  /// Indexes what the newest segment has now, so that the next read need not.
-  void index_newest() PV2_EXCLUDES(segments_mutex_);
+  /// Indexes what is durable now, so that the next read need not.
+  void index_all() PV2_EXCLUDES(segments_mutex_);
 
   /// nullopt: the database is to be asked.
   [[nodiscard]] std::optional<Found> get(std::string_view full_key) PV2_EXCLUDES(segments_mutex_);
@@ -88,7 +89,7 @@ class Overlay {
   static constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
   static constexpr std::size_t kRowsAtOnce = 1'000;
 
-  void index(Segment& segment) PV2_EXCLUDES(segments_mutex_);
+  Snapshot collect_indexed(std::string_view prefix) PV2_REQUIRES(segments_mutex_);
   bool index_some() PV2_REQUIRES(segments_mutex_);
   bool sort_some() PV2_REQUIRES(segments_mutex_);
 

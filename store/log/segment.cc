@@ -42,6 +42,7 @@ bool Segment::index_next() {
   return good;
 }
 
+// Relaxed: index_next() looks again before it reads the bytes.
 bool Segment::index_some(std::size_t bytes_max) {
   const std::size_t from = indexed_;
   while (indexed_ != durable_.load(std::memory_order_relaxed)) {

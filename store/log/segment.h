@@ -37,8 +37,8 @@ struct SegmentRow {
 };
 
 /// The bytes have one writer, which adds frames behind those that are durable, and then calls
-/// set_durable(). It takes no mutex, so it waits for no reader. Everything else is guarded by the
-/// Overlay that the segment is in. A row is there once its frame is in the index.
+/// set_durable(). It takes no mutex, so it waits for no reader. The index is guarded by the Overlay
+/// that the segment is in. A row is there once its frame is in the index.
 class Segment {
  public:
   /// Empty, with room for `capacity` bytes, which are `memory`.
@@ -108,7 +108,8 @@ class Segment {
   const SegmentNumber number_;
   const std::size_t capacity_;
   const SegmentMemory::Block bytes_;
-  // The writer stores last_ first, so whoever sees a frame sees its commits' last number, too.
+  // The writer stores last_ and then, with release, durable_. Whoever adds frames to the index
+  // loads durable_ with acquire, and so sees the bytes, and a last_ that is no older.
   std::atomic<std::size_t> durable_ = 0;
   std::atomic<std::uint64_t> last_ = 0;
   std::size_t indexed_ = 0;

@@ -12,14 +12,16 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pv2/base/thread.h"
 #include "store_fixture.h"
 #include "support/catch.h"
+#include "support/new_threads_limit.h"
 
 namespace pv2::testing::background_env_test {
 namespace {
@@ -93,14 +95,33 @@ TEST_CASE("the Env that all databases share does none of a store's background wo
   CHECK(other.scheduled == 0);
 }
 
-TEST_CASE("a store for whose background work there is no thread is not opened, and says so") {
-  limit_new_threads_for_tests(0);
+TEST_CASE("a store that is closed has no thread for background work any more") {
+  const auto threads = [] {
+    std::size_t count = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string name;
+      std::ifstream(task.path() / "comm") >> name;
+      count += name == "pv2-leveldb" ? 1 : 0;
+    }
+    return count;
+  };
   TemporaryDirectory directory;
   RecordingSink sink;
   LevelDbProcedureStore store(directory.path("db"));
-  const Status refused = store.recover_lease(sink);
-  limit_new_threads_for_tests({});
+  REQUIRE(store.recover_lease(sink).ok());
+  CHECK(threads() == 1);
+  store.close();
+  CHECK(threads() == 0);
+}
 
+TEST_CASE("a store for whose background work there is no thread is not opened, and says so") {
+  TemporaryDirectory directory;
+  RecordingSink sink;
+  Status refused;
+  {
+    const NewThreadsLimit none(0);
+    refused = LevelDbProcedureStore(directory.path("db")).recover_lease(sink);
+  }
   CHECK(refused.code() == StatusCode::kResourceExhausted);
   CHECK_THAT(std::string(refused.message()), ContainsSubstring("the background work of LevelDB"));
   CHECK(LevelDbProcedureStore(directory.path("db")).recover_lease(sink).ok());

@@ -348,6 +348,19 @@ TEST_CASE("close makes queued commits durable, may be repeated, and refuses late
   });
 }
 
+TEST_CASE("threads that close a store at the same time all return after the end") {
+  on_every_store([](const StorePlace& place) {
+    for (int round = 0; round < 10; ++round) {
+      RecordingSink sink;
+      const auto store = place.open(kTestLimits);
+      REQUIRE(store->recover_lease(sink).ok());
+      std::vector<std::thread> threads;
+      for (int i = 0; i < 3; ++i) threads.emplace_back([&] { store->close(); });
+      for (std::thread& thread : threads) thread.join();
+    }
+  });
+}
+
 TEST_CASE("a store that was never opened can be closed and destroyed") {
   on_every_store([](const StorePlace& place) {
     place.open(kTestLimits)->close();

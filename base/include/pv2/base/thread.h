@@ -2,7 +2,7 @@
 //
 // start_thread: the one way in which pv2 starts a thread. When the machine can start no more
 // threads (a limit on processes, of a container, on memory), the caller gets a Status, not an
-// exception. And let_others_go_first(), for a thread on whose work nobody waits.
+// exception. A thread on whose work others rarely wait lets them go first.
 
 #pragma once
 
@@ -26,8 +26,9 @@ inline constexpr std::size_t kThreadNameBytes = 15;
                                                std::function<void()> work);
 
 /// The calling thread gets the processor later than threads of the priority that it was started
-/// with, and less often (its nice value becomes 5 more, by which it gets a third as much of a
-/// processor that both want). For work on which nobody waits; the thread cannot take it back.
+/// with, and less often: its nice value becomes 5 more, 19 at most, by which it gets a third as
+/// much as another thread of a processor that both want. For work on which others rarely wait; the
+/// thread cannot take it back.
 void let_others_go_first() noexcept;
 
 /// For tests: from now on only this many more threads can be started; nullopt ends the limit.

@@ -3,8 +3,8 @@
 // LevelDbProcedureStore: rows in a log and a LevelDB database in one directory, the store of a
 // single process that must survive crashes. One thread writes, with group commit: everything that
 // is queued while it syncs goes into the next write. A commit goes into the log; another thread
-// moves the rows that are still there a while later into LevelDB. The bytes are described in
-// docs/store-format.md.
+// moves the rows that are still there a while later into LevelDB, whose compactions have a third
+// one. The bytes are described in docs/store-format.md.
 //
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
 // anything in it has changed: recover_lease(), get() and scan() write nothing into a store that

@@ -131,8 +131,8 @@ class ProcedureStore {
   virtual bool pump() { return false; }
 
   /// Drains what is queued, then gives up ownership. The sink is not called any more once close()
-  /// has returned. Idempotent. A later commit fails with kStopping (through its status; the answer
-  /// is kDurable).
+  /// has returned. Idempotent and thread-safe: each call returns only after the end. A later commit
+  /// fails with kStopping (through its status; the answer is kDurable).
   virtual void close() noexcept = 0;
 };
 
