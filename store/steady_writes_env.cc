@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "leveldb_files.h"
 
@@ -54,7 +54,7 @@ class SteadyWritesEnv::File final : public leveldb::WritableFile {
       if (error == ENOSYS) {
         stop();
       } else if (error != 0) {
-        failure_ = leveldb::Status::IOError(name_, std::strerror(error));
+        failure_ = leveldb::Status::IOError(name_, std::generic_category().message(error));
       }
     }
     written_out_ = end;
