@@ -20,6 +20,9 @@ namespace {
 // that one then writes while the caller works. Measured (decision 32).
 constexpr std::size_t kFewRequests = 64;
 
+// Not the id of the thread: another one may get it as soon as this one has ended.
+thread_local const Committer* committer_of_this_thread = nullptr;
+
 }  // namespace
 
 Committer::Committer(std::string store_name, UnitWriter& writer, CommitSink& sink,
@@ -141,6 +144,7 @@ std::size_t Committer::queued() const {
 }
 
 void Committer::run() {
+  committer_of_this_thread = this;
   for (CommitList taken = wait_for_requests(); !taken.empty(); taken = wait_for_requests()) {
     write_and_publish(std::move(taken), Thread::kOwn);
   }
@@ -257,8 +261,7 @@ Status Committer::too_large(const CommitRequest& request) const {
 }
 
 void Committer::close() noexcept {
-  PV2_ASSERT(thread_.get_id() != std::this_thread::get_id(),
-             "a store is not closed from within its sink");
+  PV2_ASSERT(committer_of_this_thread != this, "a store is not closed from within its sink");
   {
     MutexLock lock(queue_mutex_);
     PV2_ASSERT(!lent_ || borrower_ != std::this_thread::get_id(),

@@ -81,7 +81,8 @@ leveldb::Status SteadyWritesEnv::NewWritableFile(const std::string& file,
   return status;
 }
 
-// EINVAL, ESPIPE and EOPNOTSUPP: the file is not one that can be written out in part.
+// EINVAL, ESPIPE and EOPNOTSUPP are taken for: the file cannot be written out in part. EPERM and
+// EACCES come from a filter of system calls. After ENOMEM the bytes stay, and the sync writes them.
 int SteadyWritesEnv::write_out_by_system(int fd, std::uint64_t offset,
                                          std::uint64_t bytes) noexcept {
   int done = -1;
@@ -90,7 +91,18 @@ int SteadyWritesEnv::write_out_by_system(int fd, std::uint64_t offset,
                              SYNC_FILE_RANGE_WRITE);
   } while (done != 0 && errno == EINTR);
   if (done == 0) return 0;
-  return errno == EINVAL || errno == ESPIPE || errno == EOPNOTSUPP ? ENOSYS : errno;
+  switch (errno) {
+    case ENOMEM:
+      return 0;
+    case EINVAL:
+    case ESPIPE:
+    case EOPNOTSUPP:
+    case EPERM:
+    case EACCES:
+      return ENOSYS;
+    default:
+      return errno;
+  }
 }
 
 }  // namespace pv2

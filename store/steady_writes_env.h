@@ -31,9 +31,9 @@ class SteadyWritesEnv final : public leveldb::EnvWrapper {
 
   /// After so many bytes. From 32 KiB to 512 KiB it makes no difference (decision 37).
   static constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
-  /// Whole pages: the last one, in which the next bytes come, would be written twice, and some
-  /// file systems make whoever writes into a page wait until it is on the disk.
-  static constexpr std::uint64_t kPage = 4096;
+  /// Whole pages, of any machine: the last one, in which the next bytes come, would be written
+  /// twice, and some file systems make whoever writes into a page wait until it is on the disk.
+  static constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
 
   SteadyWritesEnv(leveldb::Env& env, WriteOut write_out)
       : EnvWrapper(&env), write_out_(std::move(write_out)) {}

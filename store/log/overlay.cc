@@ -64,8 +64,8 @@ std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   }
 }
 
-// Pieces of what a reader has to do first, the oldest segment first: between them others get the
-// mutex. Return whether more is left.
+// Pieces of what a reader has to do first, the oldest segment first: between them others may get
+// the mutex. Return whether more is left.
 bool Overlay::index_some() {
   return std::any_of(segments_.begin(), segments_.end(),
                      [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
@@ -117,7 +117,11 @@ Overlay::Checkpoint Overlay::begin_checkpoint(Replaced replaced) {
   }
   Segment& oldest = *checkpoint.oldest;
   Segment* const next = checkpoint.next.get();
-  index_all();
+  for (bool more = true; more;) {
+    MutexLock lock(segments_mutex_);
+    more =
+        oldest.index_some(kIndexedAtOnce) || (next != nullptr && next->index_some(kIndexedAtOnce));
+  }
 
   std::vector<Row> rows;
   oldest.for_each_row([&](std::string_view key, const SegmentRow& row) {

@@ -4,6 +4,7 @@
 // thread and pumped, on a real directory and on the file system that forgets. What only one of them
 // does has its own file.
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -350,13 +351,28 @@ TEST_CASE("close makes queued commits durable, may be repeated, and refuses late
 
 TEST_CASE("threads that close a store at the same time all return after the end") {
   on_every_store([](const StorePlace& place) {
+    constexpr std::size_t kThreads = 3;
+    constexpr std::size_t kCommits = 50;
+    if (place.kind.find("pumped") != std::string::npos) return;  // one thread pumps and closes it
     for (int round = 0; round < 10; ++round) {
       RecordingSink sink;
+      std::deque<Request> requests(kCommits);
       const auto store = place.open(kTestLimits);
       REQUIRE(store->recover_lease(sink).ok());
+      for (std::size_t i = 0; i < kCommits; ++i) {
+        requests[i].batch.put(Space::kProcedure, std::to_string(i), "v");
+        store->commit(requests[i]);
+      }
+      std::array<std::size_t, kThreads> answered{};
       std::vector<std::thread> threads;
-      for (int i = 0; i < 3; ++i) threads.emplace_back([&] { store->close(); });
+      for (std::size_t& seen : answered) {
+        threads.emplace_back([&] {
+          store->close();
+          seen = sink.answers().size();
+        });
+      }
       for (std::thread& thread : threads) thread.join();
+      for (const std::size_t seen : answered) CHECK(seen == kCommits);
     }
   });
 }

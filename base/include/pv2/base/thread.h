@@ -26,9 +26,9 @@ inline constexpr std::size_t kThreadNameBytes = 15;
                                                std::function<void()> work);
 
 /// The calling thread gets the processor later than threads of the priority that it was started
-/// with, and less often: its nice value becomes 5 more, 19 at most, by which it gets a third as
-/// much as another thread of a processor that both want. For work on which others rarely wait; the
-/// thread cannot take it back.
+/// with, and less often: its nice value becomes 5 more, 19 at most. A thread with 5 more gets a
+/// third as much as another one of a processor that both want. For work on which others rarely
+/// wait; the thread cannot take it back.
 void let_others_go_first() noexcept;
 
 /// For tests: from now on only this many more threads can be started; nullopt ends the limit.

@@ -131,8 +131,9 @@ class ProcedureStore {
   virtual bool pump() { return false; }
 
   /// Drains what is queued, then gives up ownership. The sink is not called any more once close()
-  /// has returned. Idempotent and thread-safe: each call returns only after the end. A later commit
-  /// fails with kStopping (through its status; the answer is kDurable).
+  /// has returned. Idempotent. Several threads may close a store that has a committer thread: each
+  /// call returns only after the end. One that is pumped is closed by the thread that pumps it. A
+  /// later commit fails with kStopping (through its status; the answer is kDurable).
   virtual void close() noexcept = 0;
 };
 
