@@ -14,8 +14,9 @@ namespace pv2 {
 Status BackgroundEnv::start() {
   PV2_ASSERT(!thread_.joinable(), "a database has one thread for its background work");
   auto thread = start_thread("pv2-leveldb", "the background work of LevelDB", [this] { run(); });
-  if (thread.ok()) thread_ = *std::move(thread);
-  return thread.status();
+  Status started = thread.status();
+  if (started.ok()) thread_ = *std::move(thread);
+  return started;
 }
 
 void BackgroundEnv::stop() noexcept {
