@@ -39,8 +39,8 @@ void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept {
 }
 
 // On Linux a nice value is that of a thread, and 0 stands for the calling one. A thread may always
-// raise its own. With 10 instead of 5 submissions were 3 % faster, and a machine that other
-// programs keep busy would leave such a thread a tenth as much as each of theirs (decision 37).
+// raise its own. A value of 10 made submissions 3 % faster than 5, but on a machine that is busy
+// with other programs the thread would get a tenth of what each of theirs gets (decision 37).
 void let_others_go_first() noexcept {
   constexpr int kNicer = 5;
   setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNicer);

@@ -58,8 +58,7 @@ struct SeatChoice {
 /// Guarded by its scheduler's mutex.
 class SeatTurns {
  public:
-  /// A seat is neglected if its worker has taken nothing while other polls took something so many
-  /// times.
+  /// A seat is neglected when more than 64 polls have taken entries since its worker last took one.
   static constexpr std::uint64_t kNeglected = 64;
 
   void added(Seat seat) noexcept { ++runnable_[seat]; }
@@ -85,8 +84,8 @@ class SeatTurns {
   void polled(Seat own) noexcept { polled_at_[own] = ++polls_; }
 
  private:
-  // ... or if so many more than twice as many entries stand there as at the seat of the worker that
-  // polls: two full runs.
+  // A seat is also neglected when it holds more than twice as many entries as the polling worker's
+  // seat, plus 128. A full run takes 64 entries.
   static constexpr std::size_t kFarMore = 128;
 
   [[nodiscard]] bool is_neglected(Seat seat, Seat own) const noexcept {
@@ -102,8 +101,7 @@ class SeatTurns {
 /// At which seat a line is served next. Guarded by its scheduler's mutex.
 class SeatPicker {
  public:
-  /// One of so many entries that the line gives is of another seat than those that the poll has
-  /// chosen, each in turn.
+  /// A line gives one of 64 entries from a seat outside the poll's choice. These seats take turns.
   static constexpr std::uint32_t kOthersEvery = 64;
 
   [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }

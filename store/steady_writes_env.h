@@ -6,9 +6,9 @@
 // are on their way to the disk before the next ones come. What makes bytes durable is LevelDB's own
 // sync, which then finds little left.
 //
-// How it fails: file systems may drop bytes that they could not write, and report that to the call
-// that began to write them and to no later one. So a failure is one of the file, and its sync fails
-// too. A system that has no such call only makes the sync take longer.
+// How it fails: a file system may drop bytes that it cannot write, and may report that to the call
+// that started the write and to no later call. So after a failed step, each flush and sync of the
+// file fails. Where the system has no such call, only the sync writes the bytes.
 
 #pragma once
 
@@ -24,15 +24,19 @@ namespace pv2 {
 /// As thread-safe as the Env it wraps, which outlives it.
 class SteadyWritesEnv final : public leveldb::EnvWrapper {
  public:
-  /// Begins to write out so many bytes of an open file from `offset` on, and usually does not wait
-  /// for the disk. Returns 0, or an errno; ENOSYS: it can never be done.
+  /// Starts to write `bytes` bytes of an open file, from `offset` on, to the disk. The call rarely
+  /// waits for the disk. It returns 0 or an errno. ENOSYS means that the file can be written by a
+  /// sync only.
   using WriteOut = std::function<int(int fd, std::uint64_t offset, std::uint64_t bytes)>;
+  /// The WriteOut of a store: sync_file_range().
   static int write_out_by_system(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-  /// After so many bytes. From 32 KiB to 512 KiB it makes no difference (decision 37).
+  /// A file is written out in steps of this many bytes. Steps of 32 KiB to 512 KiB were equally
+  /// fast (decision 37).
   static constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
-  /// Whole pages, of any machine: the last one, in which the next bytes come, would be written
-  /// twice, and some file systems make whoever writes into a page wait until it is on the disk.
+  /// A step ends at a multiple of 64 KiB, which is a multiple of every page size. LevelDB appends
+  /// to the page behind it: the disk would get that page twice, and some file systems block an
+  /// append to a page that is being written.
   static constexpr std::uint64_t kPage = std::uint64_t{64} << 10;
 
   SteadyWritesEnv(leveldb::Env& env, WriteOut write_out)

@@ -99,7 +99,7 @@ class Checkpointer {
   bool waiting_ PV2_GUARDED_BY(work_mutex_) = false;  ///< The log waits for an answer.
   bool stopping_ PV2_GUARDED_BY(work_mutex_) = false;
   Status failure_ PV2_GUARDED_BY(work_mutex_);
-  std::atomic<bool> has_failed_ = false;  // a hint, so that each commit need not take the mutex
+  std::atomic<bool> has_failed_ = false;        // set with failure_; lets a commit skip the mutex
   Status no_file_ PV2_GUARDED_BY(work_mutex_);  ///< The answer: why there is none. OK: look again.
   std::thread thread_;
 };

@@ -93,9 +93,11 @@ TEST_CASE("what was synced is not written out once more, but for a page that was
 TEST_CASE("a file of which something could not be written out is never synced with success") {
   Ground ground;
   const auto file = ground.make(ground.directory.path("000005.log"));
-  ground.answer = EIO;
+  const int error = GENERATE(EIO, ENOSPC);
+  ground.answer = error;
   const leveldb::Status failed = Ground::write(*file, kStep);
-  CHECK(failed.IsIOError());
+  CHECK(translate(failed).code() ==
+        (error == ENOSPC ? StatusCode::kStorageFull : StatusCode::kIoError));
   CHECK_THAT(failed.ToString(), ContainsSubstring("000005.log"));
   ground.answer = 0;
   CHECK_FALSE(file->Sync().ok());

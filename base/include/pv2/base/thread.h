@@ -2,7 +2,7 @@
 //
 // start_thread: the one way in which pv2 starts a thread. When the machine can start no more
 // threads (a limit on processes, of a container, on memory), the caller gets a Status, not an
-// exception. A thread on whose work others rarely wait lets them go first.
+// exception. let_others_go_first() lowers the priority of a thread for background work.
 
 #pragma once
 
@@ -25,10 +25,9 @@ inline constexpr std::size_t kThreadNameBytes = 15;
 [[nodiscard]] Result<std::thread> start_thread(std::string_view name, std::string_view what,
                                                std::function<void()> work);
 
-/// The calling thread gets the processor later than threads of the priority that it was started
-/// with, and less often: its nice value becomes 5 more, 19 at most. A thread with 5 more gets a
-/// third as much as another one of a processor that both want. For work on which others rarely
-/// wait; the thread cannot take it back.
+/// Lowers the priority of the calling thread for good: its nice value rises by 5, to 19 at most. If
+/// it wants a processor that a thread with the old value wants too, it gets a quarter of it. For
+/// background work on which others rarely wait. Never fails: a thread may always do this.
 void let_others_go_first() noexcept;
 
 /// For tests: from now on only this many more threads can be started; nullopt ends the limit.
