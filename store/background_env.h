@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BackgroundEnv: gives LevelDB a thread of the store's own for its background work, which is to
-// make tables of its log, and tables of tables. LevelDB's thread for that serves all databases of a
-// process one after the other, those of the host too, and has the priority of whoever was the first
-// to use one. This one serves one store, and those who commit go before it.
+// BackgroundEnv: runs the background work of one LevelDB database, its compactions, on a thread of
+// its own with a low priority. LevelDB's default thread serves all databases of the process, those
+// of the host too, one after the other, and has the priority of the thread that used LevelDB first.
 
 #pragma once
 
@@ -17,12 +16,13 @@
 
 namespace pv2 {
 
-/// For one database at a time, which is destroyed before it. As thread-safe as the Env it wraps,
-/// which outlives it.
+/// Serves one database at a time, which must be destroyed first. Schedule() is thread-safe, start()
+/// and stop() are not. The wrapped Env outlives it.
 class BackgroundEnv final : public leveldb::EnvWrapper {
  public:
   explicit BackgroundEnv(leveldb::Env& env) : EnvWrapper(&env) {}
-  /// Starts the thread. Called before the database is opened; after stop() it may be called again.
+  /// Starts the thread. Called before the database is opened; allowed again after stop().
+  /// kResourceExhausted: the machine can start no more threads.
   Status start();
   /// Waits until the thread has ended. Called after the database was destroyed. Idempotent.
   void stop() noexcept PV2_EXCLUDES(work_mutex_);
@@ -30,6 +30,7 @@ class BackgroundEnv final : public leveldb::EnvWrapper {
   BackgroundEnv(const BackgroundEnv&) = delete;
   BackgroundEnv& operator=(const BackgroundEnv&) = delete;
 
+  /// Called by LevelDB: runs `work` on the thread. A database schedules one work at a time.
   void Schedule(void (*work)(void*), void* argument) override PV2_EXCLUDES(work_mutex_);
 
  private:
