@@ -118,19 +118,25 @@ bool LockingScheduler::contended(const SchedulerEntry& entry) const {
   return std::as_const(*table_).contended(entry);
 }
 
-Status LockingScheduler::restore(SchedulerEntry& entry) {
+std::vector<NotRestored> LockingScheduler::restore(EntryList&& batch) {
+  std::vector<NotRestored> failed;
+  if (batch.empty()) return failed;
   const SteadyTime now = clock_.steady_now();
-  Status status;
   Wakes sleepers;
   {
     Section lock(*this);
-    know(entry);
-    if (!entry.holds_locks()) status = table_->restore(entry, now);
+    while (SchedulerEntry* const entry = batch.pop_front()) {
+      know(*entry);
+      if (entry->holds_locks()) continue;
+      if (Status status = table_->restore(*entry, now); !status.ok()) {
+        failed.push_back({entry, std::move(status)});
+      }
+    }
     place_changed();
     sleepers = claim_sleepers();
   }
   signal(sleepers);
-  return status;
+  return failed;
 }
 
 std::size_t LockingScheduler::settle(EntryList&& batch, SchedulerCaller caller) {

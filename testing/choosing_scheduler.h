@@ -40,7 +40,10 @@ class ChoosingScheduler final : public ProcedureScheduler {
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override {
     return inner_->contended(entry);
   }
-  Status restore(SchedulerEntry& entry) override { return inner_->restore(entry); }
+  using ProcedureScheduler::restore;
+  std::vector<NotRestored> restore(EntryList&& batch) override {
+    return inner_->restore(std::move(batch));
+  }
   using ProcedureScheduler::settle;
   std::size_t settle(EntryList&& batch, SchedulerCaller caller) override {
     return inner_->settle(std::move(batch), caller);

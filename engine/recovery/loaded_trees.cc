@@ -35,21 +35,6 @@ void count_for_its_parent(Execution& child) {
   if (!ended) ++above.edit_place().children.unfinished;
 }
 
-void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& loaded)
-    PV2_REQUIRES(core.state_mutex) {
-  if (is_over(execution)) execution.record.holds_locks = false;
-  if (execution.locks().empty()) return;
-  if (!execution.record.holds_locks) {
-    // A step of a descendant may read the locks of this one, while they do not change any more.
-    EntryList parked;
-    parked.push_back(execution, Disposition::kParkUnlock);
-    core.scheduler.settle(std::move(parked));
-    return;
-  }
-  const Status status = core.scheduler.restore(execution);
-  if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
-}
-
 }  // namespace
 
 // Children leave before their parents, so the row of its parent is there.
@@ -76,8 +61,22 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   // If its tree fails, the age of its last record says whether its step can have begun.
   const bool matters = !execution.is_root() || execution.inbox;
   if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
-  restore_locks(core, execution, loaded);
   if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
+  if (is_over(execution)) execution.record.holds_locks = false;
+  if (execution.locks().empty()) return;
+  if (execution.record.holds_locks) return holders_.push_back(execution);
+  // A step of a descendant may read the locks of this one, while they do not change any more.
+  restore_locks(core);
+  EntryList parked;
+  parked.push_back(execution, Disposition::kParkUnlock);
+  core.scheduler.settle(std::move(parked));
+}
+
+void LoadedTrees::restore_locks(EngineCore& core) {
+  for (const NotRestored& failed : core.scheduler.restore(EntryList(std::move(holders_)))) {
+    add_problem(static_cast<Execution&>(*failed.entry),
+                failed.why.with_context("restoring its locks"));
+  }
 }
 
 void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure& loaded) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LoadedTrees: links the procedures that were read into trees, in order of id. Ids grow from parent
-// to child, so a procedure's ancestors are linked before it. A procedure that held locks takes them
-// when it is linked. Where the record of a root is lost, a stand-in takes its place. Nothing runs
-// yet.
+// to child, so a procedure's ancestors are linked before it. Those that held locks take them at the
+// end of the section that has linked them. Where the record of a root is lost, a stand-in takes its
+// place. Nothing runs yet.
 
 #pragma once
 
@@ -34,8 +34,12 @@ class LoadedTrees {
   /// reported, and a crash came before its rows were deleted. Called once for each, in order of id.
   [[nodiscard]] bool has_left(EngineCore& core, const LoadedProcedure& loaded)
       PV2_REQUIRES(core.state_mutex);
-  /// Links `loaded`, which has not left. From now on the table of live executions has it.
+  /// Links `loaded`, which has not left. From now on the table of live executions has it. Its locks
+  /// are restored by the next restore_locks().
   void link(EngineCore& core, LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
+  /// What has been linked since the last call takes the locks that it held. Called at the end of
+  /// each section that links.
+  void restore_locks(EngineCore& core) PV2_REQUIRES(core.state_mutex);
   /// Gives stand-ins the nonces of the roots in whose place they are. After the last link().
   Status find_lost_nonces(EngineCore& core) PV2_EXCLUDES(core.state_mutex);
   /// The tree of `member` will be quarantined.
@@ -63,6 +67,7 @@ class LoadedTrees {
   const WallTime began_at_;
   ProcedureId last_linked_;
   std::vector<Execution*> roots_;  // stand-ins too
+  EntryList holders_;              // linked, and their locks are not restored yet
   std::vector<TreeProblem> problems_;
   FlatMap<ProcedureId, CommitSequence> recorded_;
   FlatMap<ProcedureId, bool> left_;  // members that have left

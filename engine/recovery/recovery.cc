@@ -160,6 +160,7 @@ Status Recovery::link(ReadRecords read) {
     left = left.subspan(some.size());
     StateLock lock(core_);
     for (LoadedProcedure& loaded : some) link(loaded);
+    trees_.restore_locks(core_);
   }
   StateLock lock(core_);
   for (AuditCopy& copy : read.audit_copies) {  // of a root with a lower id, which was linked

@@ -420,6 +420,30 @@ TEMPLATE_TEST_CASE_METHOD(
   CHECK_FALSE(second.holds_locks());
 }
 
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "of restored holders, one whose lock another one has is named, and the "
+                          "others hold theirs",
+                          "[F8]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry one(1, table("a", kExclusive)), two(2, table("b", kExclusive));
+  TestEntry wrong(3, table("a", kShared)), three(4, table("c", kExclusive));
+  TestEntry child(5, region("c", "r"), &three);
+  EntryList all;
+  for (TestEntry* entry : {&one, &two, &wrong, &three, &child}) all.push_back(*entry);
+
+  const std::vector<NotRestored> failed = scheduler.restore(std::move(all));
+
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].entry == &wrong);
+  CHECK(failed[0].why.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(failed[0].why.message()), ContainsSubstring("is held by procedure 1"));
+  CHECK_FALSE(wrong.holds_locks());
+  for (TestEntry* entry : {&one, &two, &three, &child}) CHECK(entry->holds_locks());
+  complete(scheduler, one);
+  submit(scheduler, wrong);
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
 TEMPLATE_TEST_CASE_METHOD(
     Fixture, "only one exclusive operation per table is in progress, even while it waits",
     "[row114][F11][F12]", Simple, Master) {

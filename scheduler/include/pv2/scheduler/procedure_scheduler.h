@@ -50,6 +50,12 @@ struct SchedulerCaller {
   std::size_t seat = 0;
 };
 
+/// An entry whose locks could not be restored. `why` names the key and its holder.
+struct NotRestored {
+  SchedulerEntry* entry;
+  Status why;
+};
+
 /// Thread-safe.
 class ProcedureScheduler {
  public:
@@ -74,10 +80,17 @@ class ProcedureScheduler {
   /// one step more.
   [[nodiscard]] virtual bool contended(const SchedulerEntry& entry) const = 0;
 
-  /// Like admit(), for an entry whose record says that it held its locks: called at load, ancestors
-  /// first, then by id, before anything is queued. A failure names the key and its holder; nothing
-  /// is taken.
-  virtual Status restore(SchedulerEntry& entry) = 0;
+  /// Like admit(), for entries whose records say that they held their locks: called at load,
+  /// ancestors first, then by id, before anything is queued. Returns those that are known now, but
+  /// have taken nothing.
+  virtual std::vector<NotRestored> restore(EntryList&& batch) = 0;
+  /// Like restore() of a batch.
+  Status restore(SchedulerEntry& entry) {
+    EntryList one;
+    one.push_back(entry);
+    auto failed = restore(std::move(one));
+    return failed.empty() ? Status() : std::move(failed.front().why);
+  }
 
   /// Does with each entry of the batch, in order, what its disposition says, in one critical
   /// section. Wakes as many sleeping workers as there is new work for, and no busy one. A worker
