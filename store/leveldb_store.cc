@@ -17,6 +17,10 @@ namespace pv2 {
 namespace {
 
 constexpr SegmentNumber kNoSegment{1};  // of a database that was never behind a log
+// How much of the log goes to the database in one write. LevelDB lets a writer wait for its
+// compactions, of which a store may need some when it is opened; but not the first one. So the log
+// that a store has by default goes in one.
+constexpr std::size_t kTakenOverAtOnce = std::size_t{64} << 20;
 
 // So that no row can look like a frame of the log (unit_frame.h).
 SegmentNumber random_segment() {
@@ -47,7 +51,7 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();
   while (status.ok() && !overlay_.empty()) {
-    const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint(Overlay::Replaced::kWritten);
+    const Overlay::Checkpoint checkpoint = overlay_.begin_take_over(kTakenOverAtOnce);
     next.value = checkpoint.segment.value + 1;
     status = rows_.write_checkpoint(checkpoint, next);
     if (status.ok()) overlay_.end_checkpoint(checkpoint);

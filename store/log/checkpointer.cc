@@ -85,7 +85,7 @@ void Checkpointer::round() {
 }
 
 Status Checkpointer::checkpoint_oldest() {
-  const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint(Overlay::Replaced::kLeftOut);
+  const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint();
   Status status = writer_.write_checkpoint(checkpoint, SegmentNumber{checkpoint.segment.value + 1});
   if (!status.ok()) return status;
   overlay_.end_checkpoint(checkpoint);

@@ -31,6 +31,14 @@ void sort_by_key(std::vector<Overlay::Row>& rows) {
       [](const Overlay::Row& row) { return row.full_key.size(); }, is_before);
 }
 
+// How much is done without letting a reader in.
+constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
+
+bool index_some_of(const std::vector<std::shared_ptr<Segment>>& segments) {
+  return std::any_of(segments.begin(), segments.end(),
+                     [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
+}
+
 }  // namespace
 
 void Overlay::add(std::shared_ptr<Segment> segment) {
@@ -52,6 +60,13 @@ void Overlay::index_all() {
   }
 }
 
+void Overlay::index(const std::vector<std::shared_ptr<Segment>>& segments) {
+  for (bool more = true; more;) {
+    MutexLock lock(segments_mutex_);
+    more = index_some_of(segments);
+  }
+}
+
 std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   for (;;) {
     MutexLock lock(segments_mutex_);
@@ -66,10 +81,7 @@ std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
 
 // Pieces of what a reader has to do first, the oldest segment first: between them others may get
 // the mutex. Return whether more is left.
-bool Overlay::index_some() {
-  return std::any_of(segments_.begin(), segments_.end(),
-                     [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
-}
+bool Overlay::index_some() { return index_some_of(segments_); }
 
 bool Overlay::sort_some() {
   return std::any_of(segments_.begin(), segments_.end(),
@@ -108,20 +120,19 @@ Overlay::Snapshot Overlay::collect_indexed(std::string_view prefix) {
 // A row that is deleted, and was not born here, is in the database, and has to be deleted there:
 // also if the next segment has it again, because that one takes "inserted here, and deleted" for
 // "was never there".
-Overlay::Checkpoint Overlay::begin_checkpoint(Replaced replaced) {
+Overlay::Checkpoint Overlay::begin_checkpoint() {
   Checkpoint checkpoint;
+  std::vector<std::shared_ptr<Segment>> concerned;
   {
     MutexLock lock(segments_mutex_);
-    checkpoint.oldest = segments_.front();
-    if (segments_.size() > 1 && replaced == Replaced::kLeftOut) checkpoint.next = segments_[1];
+    const auto count = std::min<std::ptrdiff_t>(2, std::ssize(segments_));
+    concerned.assign(segments_.begin(), segments_.begin() + count);
   }
-  Segment& oldest = *checkpoint.oldest;
-  Segment* const next = checkpoint.next.get();
-  for (bool more = true; more;) {
-    MutexLock lock(segments_mutex_);
-    more =
-        oldest.index_some(kIndexedAtOnce) || (next != nullptr && next->index_some(kIndexedAtOnce));
-  }
+  index(concerned);
+  checkpoint.segments = {concerned.front()};
+  if (concerned.size() > 1) checkpoint.next = concerned.back();
+  const Segment& oldest = *concerned.front();
+  const Segment* const next = checkpoint.next.get();
 
   std::vector<Row> rows;
   oldest.for_each_row([&](std::string_view key, const SegmentRow& row) {
@@ -148,13 +159,44 @@ Overlay::Checkpoint Overlay::begin_checkpoint(Replaced replaced) {
   return checkpoint;
 }
 
-// The segment is removed first: as long as it is there, what the next one has forgotten would be
+// All of them are complete, and this thread alone makes checkpoints: so none changes meanwhile.
+Overlay::Checkpoint Overlay::begin_take_over(std::size_t bytes_max) {
+  Checkpoint checkpoint;
+  auto& segments = checkpoint.segments;
+  {
+    MutexLock lock(segments_mutex_);
+    std::size_t bytes = 0;
+    for (const auto& segment : segments_) {
+      bytes += segment->capacity();
+      if (!segments.empty() && bytes > bytes_max) break;
+      segments.push_back(segment);
+    }
+  }
+  index(segments);
+  for (auto at = segments.rbegin(); at != segments.rend(); ++at) {
+    (*at)->for_each_row([&](std::string_view key, const SegmentRow& row) {
+      const bool is_replaced = std::any_of(
+          segments.rbegin(), at, [&](const auto& newer) { return newer->find(key).has_value(); });
+      if (!is_replaced) checkpoint.rows.push_back({key, row});
+    });
+  }
+  sort_by_key(checkpoint.rows);
+  checkpoint.segment = segments.back()->number();
+  checkpoint.last = checkpoint.needs = segments.back()->last();
+  return checkpoint;
+}
+
+// The segments are removed first: as long as one is there, what the next one has forgotten would be
 // found in it.
 void Overlay::end_checkpoint(const Checkpoint& checkpoint) {
   {
     MutexLock lock(segments_mutex_);
-    PV2_ASSERT(segments_.front() == checkpoint.oldest, "the oldest segment is removed");
-    segments_.erase(segments_.begin());
+    const auto count = std::ssize(checkpoint.segments);
+    PV2_ASSERT(
+        count <= std::ssize(segments_) &&
+            std::equal(checkpoint.segments.begin(), checkpoint.segments.end(), segments_.begin()),
+        "the oldest segments are removed");
+    segments_.erase(segments_.begin(), segments_.begin() + count);
   }
   const auto& keys = checkpoint.replaced;
   for (std::size_t at = 0; at != keys.size();) {

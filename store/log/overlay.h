@@ -41,15 +41,10 @@ class Overlay {
     std::string_view full_key;
     SegmentRow row;
   };
-  /// What a checkpoint does with rows that the next segment replaces.
-  enum class Replaced {
-    kLeftOut,  ///< The next segment is durable: it was written by this process.
-    kWritten,  ///< It was read, and perhaps no sync has ever reached the disk.
-  };
-  /// A checkpoint of the oldest segment. A value.
+  /// A checkpoint of the oldest segments: of one, unless the log is taken over. A value.
   struct Checkpoint {
-    SegmentNumber segment;
-    CommitSequence last;  ///< Its last commit.
+    SegmentNumber segment;  ///< The newest of them.
+    CommitSequence last;    ///< Its last commit.
     /// The last commit of the next segment, if rows of this one are not written because that one
     /// replaces them: without it they would be missing. Otherwise `last`.
     CommitSequence needs;
@@ -57,8 +52,8 @@ class Overlay {
    private:
     friend class Overlay;
     std::vector<std::string_view> replaced;  // rows that it has inserted, and the next one has
-    std::shared_ptr<Segment> oldest;         // in which the views lie
-    std::shared_ptr<Segment> next;           // null: there is none
+    std::vector<std::shared_ptr<Segment>> segments;  // in which the views lie, oldest first
+    std::shared_ptr<Segment> next;                   // null: there is none, or it does not matter
   };
   /// Rows in the order of their keys, each once. Keeps the segments that they lie in.
   struct Snapshot {
@@ -78,19 +73,23 @@ class Overlay {
   [[nodiscard]] Snapshot collect(std::string_view prefix, const std::function<void()>& and_then)
       PV2_EXCLUDES(segments_mutex_);
   /// What the database needs before the oldest segment, which does not grow any more, can be
-  /// removed: its rows, except those that the next segment replaces.
-  [[nodiscard]] Checkpoint begin_checkpoint(Replaced replaced) PV2_EXCLUDES(segments_mutex_);
-  /// Removes the oldest segment; the database has the rows of its checkpoint.
+  /// removed: its rows, except those that the next segment replaces. The next one was written by
+  /// this process, so it is durable.
+  [[nodiscard]] Checkpoint begin_checkpoint() PV2_EXCLUDES(segments_mutex_);
+  /// The same for segments that were read, of which perhaps no sync has ever reached the disk: for
+  /// the oldest ones together, as many as have `bytes_max` bytes, and one at least.
+  [[nodiscard]] Checkpoint begin_take_over(std::size_t bytes_max) PV2_EXCLUDES(segments_mutex_);
+  /// Removes the segments of a checkpoint; the database has its rows.
   void end_checkpoint(const Checkpoint& checkpoint) PV2_EXCLUDES(segments_mutex_);
   [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
 
  private:
   // How much is done without letting a reader in.
-  static constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
   static constexpr std::size_t kRowsAtOnce = 1'000;
 
   Snapshot collect_indexed(std::string_view prefix) PV2_REQUIRES(segments_mutex_);
   bool index_some() PV2_REQUIRES(segments_mutex_);
+  void index(const std::vector<std::shared_ptr<Segment>>& segments) PV2_EXCLUDES(segments_mutex_);
   bool sort_some() PV2_REQUIRES(segments_mutex_);
 
   mutable Mutex segments_mutex_;

@@ -182,8 +182,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Overlay overlay;
   for (const auto& segment : log->segments) overlay.add(segment);
   static_cast<void>(overlay.collect("H", [] {}));
-  while (!overlay.empty())
-    overlay.end_checkpoint(overlay.begin_checkpoint(pv2::Overlay::Replaced::kLeftOut));
+  while (!overlay.empty()) overlay.end_checkpoint(overlay.begin_checkpoint());
 
   if (!with_store) return 0;
   NoSink sink;

@@ -66,7 +66,11 @@ class Log {
                                               CommitSequence{segment.last}));
     }
   }
-  Overlay::Checkpoint begin() { return overlay_->begin_checkpoint(Overlay::Replaced::kLeftOut); }
+  Overlay::Checkpoint begin() {
+    auto checkpoint = overlay_->begin_checkpoint();
+    REQUIRE(segments_.front().number == checkpoint.segment.value);
+    return checkpoint;
+  }
   void write(const Overlay::Checkpoint& checkpoint) {
     for (const Overlay::Row& row : checkpoint.rows) {
       if (row.row.deleted) {
@@ -75,14 +79,22 @@ class Log {
         database_[std::string(row.full_key)] = {std::string(row.row.value), row.row.sequence.value};
       }
     }
-    REQUIRE(segments_.front().number == checkpoint.segment.value);
-    REQUIRE(segments_.front().last == checkpoint.last.value);
-    segments_.erase(segments_.begin());
+    std::uint64_t last = 0;
+    while (!segments_.empty() && segments_.front().number <= checkpoint.segment.value) {
+      last = segments_.front().last;
+      segments_.erase(segments_.begin());
+    }
+    REQUIRE(last == checkpoint.last.value);
   }
   void end(const Overlay::Checkpoint& checkpoint) { overlay_->end_checkpoint(checkpoint); }
   // The whole of it. Returns the keys that were written, with a minus before those deleted.
-  Strings checkpoint() {
-    const auto checkpoint = begin();
+  Strings checkpoint() { return carry_out(begin()); }
+  Strings take_over(std::size_t bytes_max) {
+    const auto checkpoint = overlay_->begin_take_over(bytes_max);
+    REQUIRE(checkpoint.needs == checkpoint.last);
+    return carry_out(checkpoint);
+  }
+  Strings carry_out(const Overlay::Checkpoint& checkpoint) {
     write(checkpoint);
     end(checkpoint);
     Strings keys;
@@ -126,6 +138,7 @@ class Log {
   }
   [[nodiscard]] bool in_database(const std::string& key) const { return database_.contains(key); }
   [[nodiscard]] std::size_t segments() const { return segments_.size(); }
+  [[nodiscard]] std::size_t bytes_of_next() const { return segments_.front().bytes.size(); }
   [[nodiscard]] std::uint64_t last() const { return last_; }
   [[nodiscard]] bool empty() const { return overlay_->empty(); }
 
@@ -150,6 +163,12 @@ void update_a(RowBatch& batch) { batch.update(Space::kHost, "a", "updated"); }
 void put_a(RowBatch& batch) { batch.put(Space::kHost, "a", "put"); }
 void erase_a(RowBatch& batch) { batch.erase(Space::kHost, "a"); }
 void other(RowBatch& batch) { batch.put(Space::kHost, "z", "other"); }
+auto put(const std::string& key, const std::string& value) {
+  return [=](RowBatch& batch) { batch.put(Space::kHost, key, value); };
+}
+auto erase(const std::string& key) {
+  return [=](RowBatch& batch) { batch.erase(Space::kHost, key); };
+}
 
 TEST_CASE("a row that is inserted and deleted in one segment never reaches the database") {
   Log log;
@@ -244,6 +263,38 @@ TEST_CASE("a crash between two checkpoints brings no deleted row back") {
     log.crash();
   }
   REQUIRE_FALSE(log.in_database("Ha"));
+}
+
+TEST_CASE("a log is taken over in one write, with the newest value of each row") {
+  Log log;
+  log.add({put("a", "1"), put("b", "1"), put("c", "1")});
+  log.add({put("b", "2"), erase("c")});
+  log.add({put("b", "3"), put("d", "3")});
+  log.crash();
+  const Strings before = log.rows();
+
+  CHECK(log.take_over(1'000'000) == Strings{"Ha", "Hb", "-Hc", "Hd"});
+
+  CHECK(log.empty());
+  CHECK(log.segments() == 0);
+  CHECK(log.rows() == before);
+}
+
+// The process that wrote it may have ended before its last frames were durable: the next segments
+// are not there to replace anything.
+TEST_CASE("what is taken over in parts is complete after each part") {
+  Log log;
+  for (int i = 0; i < 4; ++i) log.add({put("a", std::to_string(i)), put("b", "b")});
+  log.crash();
+  const Strings before = log.rows();
+
+  CHECK(log.take_over(1) == Strings{"Ha", "Hb"});  // one, however small the bound is
+  CHECK(log.segments() == 3);
+  CHECK(log.in_database("Ha"));
+  CHECK(log.rows() == before);
+  CHECK(log.take_over(2 * log.bytes_of_next() + 1) == Strings{"Ha", "Hb"});
+  CHECK(log.segments() == 1);
+  CHECK(log.rows() == before);
 }
 
 TEST_CASE("a row that was deleted and put again in a segment is there, and is one row") {
@@ -452,7 +503,7 @@ TEST_CASE("a snapshot outlives the segments that it was made of") {
   overlay.add(std::make_shared<Segment>(SegmentNumber{1}, frame_of(1, 1), CommitSequence{1}));
   bool called = false;
   const auto snapshot = overlay.collect("H", [&] { called = true; });
-  overlay.end_checkpoint(overlay.begin_checkpoint(Overlay::Replaced::kLeftOut));
+  overlay.end_checkpoint(overlay.begin_checkpoint());
 
   REQUIRE(called);
   REQUIRE(overlay.empty());
@@ -475,7 +526,7 @@ TEST_CASE("a row that was deleted is not seen while the segment that inserted it
     Overlay overlay;
     overlay.add(std::make_shared<Segment>(SegmentNumber{1}, inserts.frame(1), CommitSequence{1}));
     overlay.add(std::make_shared<Segment>(SegmentNumber{2}, deletes.frame(2), CommitSequence{2}));
-    const auto checkpoint = overlay.begin_checkpoint(Overlay::Replaced::kLeftOut);
+    const auto checkpoint = overlay.begin_checkpoint();
     REQUIRE(checkpoint.rows.empty());
     std::atomic<bool> done = false;
     std::atomic<int> looks = 0;
@@ -524,6 +575,10 @@ TEST_CASE("random commits in random segments read like a map, at every moment an
         REQUIRE(log.rows() == model.lines());  // in both places
         if (random.below(3) == 0) {
           log.crash();
+          while (!log.empty() && random.below(3) != 0) {
+            log.take_over(1 + random.below(2'000));
+            REQUIRE(log.rows() == model.lines());
+          }
         } else {
           log.end(checkpoint);
         }
