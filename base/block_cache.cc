@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sizes are those that malloc can use without loss: 8 bytes more than a multiple of 16. For
-// each size, a thread has a pile of loose blocks and at most one full batch. So a thread that takes
-// and gives by turns goes to the depot once per batch. A thread never waits for the mutex of a
-// depot: it may hold any other mutex, and after a fork() the owner may not exist in the child. It
-// goes to operator new or delete instead.
+// For each size, a thread has a pile of loose blocks and at most one full batch. So a thread that
+// takes and gives by turns goes to the depot once per batch. The depot has some full batches, and
+// behind them the slabs. Its mutex is the innermost one: whoever has it takes no other.
 
 #include "pv2/base/block_cache.h"
 
+#include <pthread.h>
+
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "pv2/base/mutex.h"
 #include "pv2/base/sanitizers.h"
+#include "slab.h"
 
 namespace pv2 {
 namespace {
@@ -24,68 +27,94 @@ constexpr bool kKeepsBlocks = true;
 constexpr bool kKeepsBlocks = !kAddressSanitizer && !kThreadSanitizer;
 #endif
 
-// A free block. The first one of a full batch in the depot also leads to the next batch.
-struct FreeBlock {
-  FreeBlock* next;
-  FreeBlock* next_batch;
-};
-
-constexpr std::size_t kSizes = (kCachedBlockMax + 7) / 16 + 1;
+constexpr std::size_t kSizes = kCachedBlockMax / 16 + 1;
 constexpr std::uint32_t kBatch = 32;
 constexpr std::size_t kDepotBytes = std::size_t{256} << 10;
 
 constexpr std::size_t size_number(std::size_t bytes) noexcept {
-  return bytes <= 24 ? 1 : (bytes + 7) / 16;
+  return bytes <= 16 ? 1 : (bytes + 15) / 16;
 }
-constexpr std::size_t bytes_of_size(std::size_t number) noexcept { return number * 16 + 8; }
+constexpr std::size_t bytes_of_size(std::size_t number) noexcept { return number * 16; }
 static_assert(bytes_of_size(1) >= sizeof(FreeBlock));
-static_assert(size_number(25) == 2 &&
-              bytes_of_size(size_number(kCachedBlockMax)) == kCachedBlockMax);
+static_assert(bytes_of_size(kSizes - 1) == kCachedBlockMax);
 
-// Full batches that threads have left for others. Never destroyed: threads may end after main().
+// Full batches that threads have left for others, and the slabs. Never destroyed: threads may end
+// after main().
 struct Depot {
+  explicit constexpr Depot(std::size_t bytes) noexcept : slabs(bytes) {}
   Mutex mutex;
-  // Written only under the mutex, and followed only by a thread that holds it. A look without it
-  // is a hint, so relaxed is enough.
-  std::atomic<FreeBlock*> top{nullptr};
+  FreeBlock* top PV2_GUARDED_BY(mutex) = nullptr;
   std::size_t batches PV2_GUARDED_BY(mutex) = 0;
+  Slabs slabs PV2_GUARDED_BY(mutex);
 };
-constinit Depot depots[kSizes];
+template <std::size_t... kNumbers>
+constexpr std::array<Depot, sizeof...(kNumbers)> make_depots(
+    std::index_sequence<kNumbers...> /*numbers*/) noexcept {
+  return {Depot(bytes_of_size(kNumbers))...};
+}
+constinit std::array<Depot, kSizes> depots = make_depots(std::make_index_sequence<kSizes>());
 
-void free_all(FreeBlock* block) noexcept {
-  while (block != nullptr) {
-    FreeBlock* const next = block->next;
-    ::operator delete(block);
-    block = next;
+// In the child of a fork() there is only the thread that called it. It gets the depots as they are
+// when nobody has their mutexes.
+void lock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  for (Depot& depot : depots) depot.mutex.lock();
+}
+void unlock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  for (Depot& depot : depots) depot.mutex.unlock();
+}
+// Whether that is seen to. If not, for want of memory, it is as with any mutex.
+[[maybe_unused]] const bool sees_to_forks = ::pthread_atfork(lock_all, unlock_all, unlock_all) == 0;
+
+void give_to_slabs(Depot& depot, FreeBlock* blocks) noexcept {
+  Slab* unused = nullptr;
+  {
+    const MutexLock lock(depot.mutex);
+    unused = depot.slabs.give(blocks);
   }
+  Slabs::unmap_all(unused);
 }
 
-FreeBlock* take_batch(std::size_t number) noexcept {
+// A list of at most kBatch blocks, or of one. Without memory an empty one.
+Slabs::Run take_list(std::size_t number, std::uint32_t most) noexcept {
   Depot& depot = depots[number];
-  // While more and more objects are made it is empty: this look saves the mutex.
-  if (depot.top.load(std::memory_order_relaxed) == nullptr) return nullptr;
-  if (!depot.mutex.try_lock()) return nullptr;
-  FreeBlock* const batch = depot.top.load(std::memory_order_relaxed);
-  if (batch != nullptr) {
-    depot.top.store(batch->next_batch, std::memory_order_relaxed);
-    --depot.batches;
+  Slabs::Run run;
+  {
+    const MutexLock lock(depot.mutex);
+    if (most == kBatch && depot.top != nullptr) {
+      run = {depot.top, kBatch};
+      depot.top = depot.top->next_batch;
+      --depot.batches;
+      return run;
+    }
+    run = depot.slabs.take(most);
   }
-  depot.mutex.unlock();
-  return batch;
+  if (!run.are_fresh) return run;
+  char* const first = reinterpret_cast<char*>(run.first);
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    char* const block = first + i * bytes_of_size(number);
+    char* const next = i + 1 < run.count ? block + bytes_of_size(number) : nullptr;
+    reinterpret_cast<FreeBlock*>(block)->next = reinterpret_cast<FreeBlock*>(next);
+  }
+  return run;
 }
 
 void give_batch(std::size_t number, FreeBlock* batch) noexcept {
   Depot& depot = depots[number];
-  if (!depot.mutex.try_lock()) return free_all(batch);
-  const bool has_room = (depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes;
-  if (has_room) {
-    batch->next_batch = depot.top.load(std::memory_order_relaxed);
-    depot.top.store(batch, std::memory_order_relaxed);
-    ++depot.batches;
+  Slab* unused = nullptr;
+  {
+    const MutexLock lock(depot.mutex);
+    if ((depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes) {
+      batch->next_batch = depot.top;
+      depot.top = batch;
+      ++depot.batches;
+      return;
+    }
+    unused = depot.slabs.give(batch);
   }
-  depot.mutex.unlock();
-  if (!has_room) free_all(batch);
+  Slabs::unmap_all(unused);
 }
+
+constexpr std::uint64_t kAny = UINT64_MAX;
 
 // The free blocks of one size that a thread has.
 struct Pile {
@@ -99,18 +128,22 @@ struct Piles {
   enum class State : std::uint8_t { kNew, kInUse, kOver };
   Pile of_size[kSizes];
   State state = State::kNew;
+  std::uint64_t left_for_tests = kAny;
 };
 thread_local constinit Piles piles;
 
-// At the end of the thread: gives its blocks away.
+// Gives away the free blocks of this thread.
+void give_all_away() noexcept {
+  for (std::size_t number = 0; number < kSizes; ++number) {
+    const Pile pile = std::exchange(piles.of_size[number], {});
+    if (pile.loose != nullptr) give_to_slabs(depots[number], pile.loose);
+    if (pile.batch != nullptr) give_batch(number, pile.batch);
+  }
+}
+
 struct EndOfThread {
   ~EndOfThread() {
-    for (std::size_t number = 0; number < kSizes; ++number) {
-      Pile& pile = piles.of_size[number];
-      free_all(pile.loose);
-      if (pile.batch != nullptr) give_batch(number, pile.batch);
-      pile = {};
-    }
+    give_all_away();
     piles.state = Piles::State::kOver;
   }
 };
@@ -125,18 +158,47 @@ bool keeps_blocks() noexcept {
   return piles.state == Piles::State::kInUse;
 }
 
+// One block at least. A thread that is about to end keeps none, so it takes no more than that.
+void fill(Pile& pile, std::size_t number) {
+  if (pile.batch != nullptr) {
+    pile.loose = std::exchange(pile.batch, nullptr);
+    pile.count = kBatch;
+    return;
+  }
+  const bool are_few = piles.left_for_tests != kAny;
+  if (are_few && piles.left_for_tests-- == 0) {
+    piles.left_for_tests = 0;
+    throw std::bad_alloc();
+  }
+  const Slabs::Run run = take_list(number, keeps_blocks() && !are_few ? kBatch : 1);
+  if (run.count == 0) throw std::bad_alloc();
+  pile.loose = run.first;
+  pile.count = run.count;
+}
+
 }  // namespace
+
+FewBlocksForTests::FewBlocksForTests(std::uint64_t left) noexcept {
+  give_all_away();
+  piles.left_for_tests = left;
+}
+
+FewBlocksForTests::~FewBlocksForTests() { piles.left_for_tests = kAny; }
+
+std::size_t slab_bytes() noexcept {
+  std::size_t bytes = 0;
+  for (Depot& depot : depots) {
+    const MutexLock lock(depot.mutex);
+    bytes += depot.slabs.count() * Slabs::kSlabBytes;
+  }
+  return bytes;
+}
 
 void* take_block(std::size_t bytes) {
   if (!kKeepsBlocks || bytes > kCachedBlockMax) return ::operator new(bytes);
   const std::size_t number = size_number(bytes);
   Pile& pile = piles.of_size[number];
-  if (pile.loose == nullptr) {
-    pile.loose = pile.batch != nullptr ? pile.batch : keeps_blocks() ? take_batch(number) : nullptr;
-    pile.batch = nullptr;
-    if (pile.loose == nullptr) return ::operator new(bytes_of_size(number));
-    pile.count = kBatch;
-  }
+  if (pile.loose == nullptr) fill(pile, number);
   FreeBlock* const block = pile.loose;
   pile.loose = block->next;
   --pile.count;
@@ -145,10 +207,13 @@ void* take_block(std::size_t bytes) {
 
 void give_block(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return;
-  if (!kKeepsBlocks || bytes > kCachedBlockMax || !keeps_blocks()) {
-    return ::operator delete(block);
-  }
+  if (!kKeepsBlocks || bytes > kCachedBlockMax) return ::operator delete(block);
+  auto* const free_block = static_cast<FreeBlock*>(block);
   const std::size_t number = size_number(bytes);
+  if (!keeps_blocks()) {
+    free_block->next = nullptr;
+    return give_to_slabs(depots[number], free_block);
+  }
   Pile& pile = piles.of_size[number];
   if (pile.count == kBatch) {
     if (pile.batch != nullptr) give_batch(number, pile.batch);
@@ -156,7 +221,6 @@ void give_block(void* block, std::size_t bytes) noexcept {
     pile.loose = nullptr;
     pile.count = 0;
   }
-  auto* const free_block = static_cast<FreeBlock*>(block);
   free_block->next = pile.loose;
   pile.loose = free_block;
   ++pile.count;

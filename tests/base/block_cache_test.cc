@@ -4,15 +4,18 @@
 // threads took and gave them. A bound limits how many free blocks are kept. This program keeps them
 // under the sanitizers, too, where the library keeps none.
 
-#include <malloc.h>
 #include <pv2/base/block_cache.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <list>
 #include <memory>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +24,8 @@
 
 namespace pv2::test {
 namespace {
+
+constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
 
 struct Block {
   unsigned char* at;
@@ -104,16 +109,102 @@ TEST_CASE("threads that take and give at the same time have blocks of their own"
   CHECK(whole == std::array<bool, kThreads>{true, true, true, true});
 }
 
-TEST_CASE("what is kept of one size is bounded") {
-  constexpr std::size_t kCount = 20'000;
-  const std::size_t before = mallinfo2().uordblks;
+TEST_CASE("memory goes back to the system when all blocks in it are free") {
+  constexpr std::size_t kCount = 50'000;
+  const std::size_t before = slab_bytes();
   std::vector<void*> blocks(kCount);
   for (void*& block : blocks) block = take_block(kCachedBlockMax);
+  const std::size_t all = kCount * kCachedBlockMax;
+  CHECK(slab_bytes() >= all);
+  CHECK(slab_bytes() <= before + all + 2 * kSlabBytes);
+  SECTION("in the order in which they were taken") {}
+  SECTION("in the opposite order") { std::reverse(blocks.begin(), blocks.end()); }
   for (void* const block : blocks) give_block(block, kCachedBlockMax);
-  blocks = {};
-  const std::size_t after = mallinfo2().uordblks;
-  // 256 KiB in the depot, 64 blocks of this thread, and malloc's own bytes with each.
-  CHECK(after < before + (std::size_t{256} << 10) + 64 * kCachedBlockMax + 40'000);
+  // 256 KiB in the depot, and 64 blocks of this thread, lie in one slab or two.
+  CHECK(slab_bytes() <= before + 2 * kSlabBytes);
+}
+
+TEST_CASE("blocks of a slab that others still use are taken again") {
+  constexpr std::size_t kCount = 40'000;
+  std::vector<void*> blocks(kCount);
+  for (void*& block : blocks) block = take_block(200);
+  const std::size_t full = slab_bytes();
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t i = 0; i < kCount; i += 2) give_block(blocks[i], 200);
+    for (std::size_t i = 0; i < kCount; i += 2) blocks[i] = take_block(200);
+  }
+  CHECK(slab_bytes() <= full + kSlabBytes);
+  for (void* const block : blocks) give_block(block, 200);
+}
+
+TEST_CASE("blocks lie side by side in the order in which a thread takes them first") {
+  std::vector<char*> blocks(21'000);
+  for (char*& block : blocks) block = static_cast<char*>(take_block(304));
+  // By now all that other tests have given back is in use.
+  std::size_t neighbours = 0;
+  for (std::size_t i = 20'001; i < blocks.size(); ++i) {
+    neighbours += blocks[i] == blocks[i - 1] + 304;
+  }
+  CHECK(neighbours > 990);
+  for (char* const block : blocks) give_block(block, 304);
+}
+
+TEST_CASE("a thread gives away the blocks that it has when it ends") {
+  const std::size_t before = slab_bytes();
+  for (int i = 0; i < 1'000; ++i) {
+    std::thread([] {
+      std::array<void*, 95> blocks{};  // a batch for the depot, one of its own, and 31 loose ones
+      for (void*& block : blocks) block = take_block(400);
+      for (void* const block : blocks) give_block(block, 400);
+    }).join();
+  }
+  CHECK(slab_bytes() <= before + kSlabBytes);
+}
+
+TEST_CASE("a thread that is to get few blocks gets so many, and then bad_alloc") {
+  give_all(blocks_of_all_sizes(2));
+  std::vector<void*> blocks;
+  const auto take = [&] { blocks.push_back(take_block(100)); };
+  {
+    const FewBlocksForTests few(2);
+    REQUIRE_NOTHROW(take());
+    REQUIRE_NOTHROW(take());
+    REQUIRE_THROWS_AS(take(), std::bad_alloc);
+    REQUIRE_THROWS_AS(take(), std::bad_alloc);
+    give_block(blocks.back(), 100);
+    blocks.pop_back();
+    REQUIRE_NOTHROW(take());  // the one that it has just given
+  }
+  REQUIRE_NOTHROW(take());
+  for (void* const block : blocks) give_block(block, 100);
+}
+
+TEST_CASE("the child of a fork takes and gives blocks, whatever other threads did at that moment") {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!done.load()) give_all(blocks_of_all_sizes(100));
+    });
+  }
+  int failed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);                      // ends it if it waits for a mutex that nobody releases
+      std::array<void*, 100> blocks{};  // more than a thread has free
+      for (std::size_t bytes = 16; bytes <= kCachedBlockMax; bytes += 16) {
+        for (void*& block : blocks) block = take_block(bytes);
+        for (void* const block : blocks) give_block(block, bytes);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) ++failed;
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE(

@@ -24,54 +24,26 @@
 namespace pv2::testing::live_table_no_memory_test {
 namespace {
 
-constexpr std::uint64_t kAny = UINT64_MAX;
-// How many more times this thread gets memory.
-thread_local std::uint64_t times_left = kAny;
+// This thread gets no memory from operator new.
+thread_local bool is_none_left = false;
 
 void* memory_of(std::size_t bytes) {
-  if (times_left != kAny && times_left-- == 0) {
-    times_left = 0;
-    throw std::bad_alloc();
-  }
+  if (is_none_left) throw std::bad_alloc();
   void* const memory = std::malloc(bytes != 0 ? bytes : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
-/// While it lives, this thread gets memory `times` times, and then none. It has no free blocks.
+/// While it lives, this thread gets `blocks` blocks, and otherwise no memory.
 class NoMemory {
  public:
-  explicit NoMemory(std::uint64_t times = 0) {
-    times_left = 0;
-    for (std::size_t bytes = 24; bytes <= kCachedBlockMax; bytes += 16) take_all(bytes);
-    times_left = times;
-  }
+  explicit NoMemory(std::uint64_t blocks = 0) : few_blocks_(blocks) { is_none_left = true; }
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
-  ~NoMemory() {
-    times_left = kAny;
-    while (blocks_ != nullptr) {
-      const Block block = *blocks_;
-      give_block(blocks_, block.bytes);
-      blocks_ = block.next;
-    }
-  }
+  ~NoMemory() { is_none_left = false; }
 
  private:
-  struct Block {
-    Block* next;
-    std::size_t bytes;
-  };
-
-  void take_all(std::size_t bytes) {
-    try {
-      for (;;) blocks_ = new (take_block(bytes)) Block{blocks_, bytes};
-    } catch (const std::bad_alloc&) {
-      return;
-    }
-  }
-
-  Block* blocks_ = nullptr;
+  const FewBlocksForTests few_blocks_;
 };
 
 /// A table, and what has to be in it.
@@ -98,7 +70,7 @@ struct Expected {
 }  // namespace
 
 TEST_CASE("what finds no memory changes nothing in the live table") {
-  const std::uint64_t times = GENERATE(0, 1);  // the index gets memory, and the leaves none
+  const std::uint64_t blocks = GENERATE(0, 1);  // the index gets memory, and the leaves none
   std::vector<Execution> executions(1500);
   Random random(1);
   Expected expected;
@@ -108,7 +80,7 @@ TEST_CASE("what finds no memory changes nothing in the live table") {
     if (expected.map.contains(id)) continue;
     bool has_failed = false;
     {
-      const NoMemory no_memory(times);
+      const NoMemory no_memory(blocks);
       try {
         expected.table.emplace({id}, &execution);
       } catch (const std::bad_alloc&) {

@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Free blocks of memory for objects that are made and destroyed with every procedure. One thread
-// often makes them and another one destroys them. Each thread keeps some free blocks of each size.
-// It hands full batches of them to a common depot, from which other threads take them. So most
-// blocks cost a few instructions, where malloc and free would take the lock of a shared arena.
+// Blocks of memory for objects that are made and destroyed with every procedure. One thread often
+// makes them and another one destroys them. Each thread keeps some free blocks of each size. It
+// hands full batches of them to a common depot, from which other threads take them. So most blocks
+// cost a few instructions, where malloc and free would take the lock of a shared arena. New blocks
+// come from slabs (base/slab.h): those that a thread takes one after the other lie side by side.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace pv2 {
 
 /// Larger blocks come from operator new each time.
-inline constexpr std::size_t kCachedBlockMax = 504;
+inline constexpr std::size_t kCachedBlockMax = 512;
 
 /// A block of at least `bytes`, aligned like one from operator new; throws std::bad_alloc. Any
 /// thread may give it back, with the same number of bytes. A thread keeps at most 64 free blocks of
-/// each size, and the depot at most 256 KiB of each size. Under the sanitizers for addresses and
-/// threads neither keeps any, so that the sanitizers see each block end. Thread-safe.
+/// each size, and the depot at most 256 KiB of each size. Of the others, 2 MiB go back to the
+/// system when all blocks in them are free. Under the sanitizers for addresses and threads each
+/// block comes from operator new, so that the sanitizers see it end. Thread-safe.
 [[nodiscard]] void* take_block(std::size_t bytes);
 void give_block(void* block, std::size_t bytes) noexcept;
+
+/// The bytes of all slabs, those of free blocks and those that were never used too. Thread-safe.
+[[nodiscard]] std::size_t slab_bytes() noexcept;
+
+/// For tests: while it lives, the calling thread gets `left` blocks, and then std::bad_alloc. One
+/// at a time; not under the sanitizers.
+class FewBlocksForTests {
+ public:
+  explicit FewBlocksForTests(std::uint64_t left) noexcept;
+  ~FewBlocksForTests();
+  FewBlocksForTests(const FewBlocksForTests&) = delete;
+  FewBlocksForTests& operator=(const FewBlocksForTests&) = delete;
+};
 
 /// A base for classes whose objects are made and destroyed often: their memory comes from
 /// take_block(). With a virtual destructor this holds for objects of derived classes, too.
