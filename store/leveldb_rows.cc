@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "little_endian.h"
 #include "pv2/base/assert.h"
 #include "row_table.h"
@@ -22,6 +24,11 @@ constexpr std::string_view kSequenceKey = "!sequence";
 constexpr std::string_view kSegmentKey = "!segment";
 constexpr std::size_t kSequenceBytes = 8;
 constexpr std::size_t kSegmentBytes = 16;
+
+// With so many tables that overlap LevelDB makes writers wait.
+constexpr std::size_t kTablesMax = 12;
+// What is kept of the memory of a checkpoint. Only a take-over may be much larger.
+constexpr std::size_t kBatchKept = std::size_t{32} << 20;
 
 // A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
 // table.
@@ -130,29 +137,38 @@ Status LevelDbRows::visit(const leveldb::Iterator& rows, const RowVisitor& visit
                          value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
 }
 
+bool LevelDbRows::may_wait_within(std::size_t writes) const {
+  std::string tables;
+  const bool known = db_->GetProperty("leveldb.num-files-at-level0", &tables);
+  return !known || std::strtoull(tables.c_str(), nullptr, 10) + writes >= kTablesMax;
+}
+
 Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) {
-  batch_.Clear();
+  batch_->Clear();
   for (const Overlay::Row& row : checkpoint.rows) {
     if (row.row.deleted) {
-      batch_.Delete(slice(row.full_key));
+      batch_->Delete(slice(row.full_key));
       continue;
     }
     value_.clear();
     append_fixed64(value_, row.row.sequence.value);
     value_.append(row.row.value);
-    batch_.Put(slice(row.full_key), value_);
+    batch_->Put(slice(row.full_key), value_);
   }
   value_.clear();
   append_fixed64(value_, checkpoint.last.value);
-  batch_.Put(slice(kSequenceKey), value_);
+  batch_->Put(slice(kSequenceKey), value_);
   append_fixed64(value_, next.value);
   append_fixed64(value_, checkpoint.needs.value);
-  batch_.Put(slice(kSegmentKey), value_);
+  batch_->Put(slice(kSegmentKey), value_);
 
   leveldb::WriteOptions options;
   options.sync = true;
-  return translate(db_->Write(options, &batch_))
-      .with_context(fmt::format("checkpoint of segment {}", checkpoint.segment.value));
+  Status written =
+      translate(db_->Write(options, &*batch_))
+          .with_context(fmt::format("checkpoint of segment {}", checkpoint.segment.value));
+  if (batch_->ApproximateSize() > kBatchKept) batch_.emplace();  // with no memory
+  return written;
 }
 
 // LevelDB says that a block is damaged, but not in which file; so the tables are read until the

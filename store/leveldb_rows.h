@@ -61,6 +61,9 @@ class LevelDbRows final : public CheckpointWriter {
   [[nodiscard]] CommitSequence needs() const noexcept { return needs_; }
   /// The first segment that is not in the database, as it was opened.
   [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
+  /// Whether LevelDB, which has many tables to compact, may make one of the next `writes` wait
+  /// until it has: but not the first one after open().
+  [[nodiscard]] bool may_wait_within(std::size_t writes) const;
 
   Result<std::optional<std::string>> get(std::string_view full_key) const;
   /// All rows as of now.
@@ -91,7 +94,8 @@ class LevelDbRows final : public CheckpointWriter {
   CommitSequence needs_;
   SegmentNumber next_segment_{1};
 
-  leveldb::WriteBatch batch_;  // kept, so that a checkpoint allocates little
+  // Kept, so that a checkpoint allocates little. There is always one.
+  std::optional<leveldb::WriteBatch> batch_{std::in_place};
   std::string value_;
 };
 

@@ -17,9 +17,8 @@ namespace pv2 {
 namespace {
 
 constexpr SegmentNumber kNoSegment{1};  // of a database that was never behind a log
-// How much of the log goes to the database in one write. LevelDB lets a writer wait for its
-// compactions, of which a store may need some when it is opened; but not the first one. So the log
-// that a store has by default goes in one.
+// How much of the log goes to the database in one write, if its parts might wait for each other:
+// the whole log that a store has by default.
 constexpr std::size_t kTakenOverAtOnce = std::size_t{64} << 20;
 
 // So that no row can look like a frame of the log (unit_frame.h).
@@ -46,12 +45,15 @@ Status LevelDbProcedureStore::Impl::take_over() {
 
 // A commit that this process has read, but the last one has not synced, may be in the memory of the
 // system alone, and a sync of the old file may not bring it to the disk after a sync has failed. So
-// nothing is appended to a log of another process, and what it holds is written again.
+// nothing is appended to a log of another process, and what it holds is written again. A segment at
+// a time, because what one write holds has to be read at once if this process ends soon, too; but
+// all at once, if the first commit would wait for LevelDB's compactions otherwise.
 Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();
+  const std::size_t at_once = rows_.may_wait_within(options_.segments) ? kTakenOverAtOnce : 1;
   while (status.ok() && !overlay_.empty()) {
-    const Overlay::Checkpoint checkpoint = overlay_.begin_take_over(kTakenOverAtOnce);
+    const Overlay::Checkpoint checkpoint = overlay_.begin_take_over(at_once);
     next.value = checkpoint.segment.value + 1;
     status = rows_.write_checkpoint(checkpoint, next);
     if (status.ok()) overlay_.end_checkpoint(checkpoint);

@@ -31,9 +31,11 @@ void sort_by_key(std::vector<Overlay::Row>& rows) {
       [](const Overlay::Row& row) { return row.full_key.size(); }, is_before);
 }
 
-// How much is done without letting a reader in.
+// How much is indexed without letting a reader in.
 constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
 
+// A piece of what a reader has to do first, the oldest segment first: between two pieces others may
+// get the mutex. Returns whether more is left.
 bool index_some_of(const std::vector<std::shared_ptr<Segment>>& segments) {
   return std::any_of(segments.begin(), segments.end(),
                      [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
@@ -56,11 +58,11 @@ bool Overlay::empty() const {
 void Overlay::index_all() {
   for (bool more = true; more;) {
     MutexLock lock(segments_mutex_);
-    more = index_some();
+    more = index_some_of(segments_);
   }
 }
 
-void Overlay::index(const std::vector<std::shared_ptr<Segment>>& segments) {
+void Overlay::index_these(const std::vector<std::shared_ptr<Segment>>& segments) {
   for (bool more = true; more;) {
     MutexLock lock(segments_mutex_);
     more = index_some_of(segments);
@@ -70,7 +72,7 @@ void Overlay::index(const std::vector<std::shared_ptr<Segment>>& segments) {
 std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   for (;;) {
     MutexLock lock(segments_mutex_);
-    if (index_some()) continue;
+    if (index_some_of(segments_)) continue;
     for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
       const auto row = (*segment)->find(full_key);
       if (row) return Found{std::string(row->value), row->sequence, row->deleted};
@@ -79,10 +81,7 @@ std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   }
 }
 
-// Pieces of what a reader has to do first, the oldest segment first: between them others may get
-// the mutex. Return whether more is left.
-bool Overlay::index_some() { return index_some_of(segments_); }
-
+// The same for the order of their keys.
 bool Overlay::sort_some() {
   return std::any_of(segments_.begin(), segments_.end(),
                      [](const auto& segment) { return segment->sort_some(); });
@@ -91,7 +90,7 @@ bool Overlay::sort_some() {
 Overlay::Snapshot Overlay::collect(std::string_view prefix, const std::function<void()>& and_then) {
   for (;;) {
     MutexLock lock(segments_mutex_);
-    if (index_some() || sort_some()) continue;
+    if (index_some_of(segments_) || sort_some()) continue;
     Snapshot snapshot = collect_indexed(prefix);
     and_then();
     return snapshot;
@@ -128,7 +127,7 @@ Overlay::Checkpoint Overlay::begin_checkpoint() {
     const auto count = std::min<std::ptrdiff_t>(2, std::ssize(segments_));
     concerned.assign(segments_.begin(), segments_.begin() + count);
   }
-  index(concerned);
+  index_these(concerned);
   checkpoint.segments = {concerned.front()};
   if (concerned.size() > 1) checkpoint.next = concerned.back();
   const Segment& oldest = *concerned.front();
@@ -159,7 +158,7 @@ Overlay::Checkpoint Overlay::begin_checkpoint() {
   return checkpoint;
 }
 
-// All of them are complete, and this thread alone makes checkpoints: so none changes meanwhile.
+// None of them changes: they were read whole, and this thread alone makes checkpoints.
 Overlay::Checkpoint Overlay::begin_take_over(std::size_t bytes_max) {
   Checkpoint checkpoint;
   auto& segments = checkpoint.segments;
@@ -172,7 +171,7 @@ Overlay::Checkpoint Overlay::begin_take_over(std::size_t bytes_max) {
       segments.push_back(segment);
     }
   }
-  index(segments);
+  index_these(segments);
   for (auto at = segments.rbegin(); at != segments.rend(); ++at) {
     (*at)->for_each_row([&](std::string_view key, const SegmentRow& row) {
       const bool is_replaced = std::any_of(

@@ -84,12 +84,12 @@ class Overlay {
   [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
 
  private:
-  // How much is done without letting a reader in.
+  // How many rows are looked at without letting a reader in.
   static constexpr std::size_t kRowsAtOnce = 1'000;
 
   Snapshot collect_indexed(std::string_view prefix) PV2_REQUIRES(segments_mutex_);
-  bool index_some() PV2_REQUIRES(segments_mutex_);
-  void index(const std::vector<std::shared_ptr<Segment>>& segments) PV2_EXCLUDES(segments_mutex_);
+  void index_these(const std::vector<std::shared_ptr<Segment>>& segments)
+      PV2_EXCLUDES(segments_mutex_);
   bool sort_some() PV2_REQUIRES(segments_mutex_);
 
   mutable Mutex segments_mutex_;

@@ -280,8 +280,6 @@ TEST_CASE("a log is taken over in one write, with the newest value of each row")
   CHECK(log.rows() == before);
 }
 
-// The process that wrote it may have ended before its last frames were durable: the next segments
-// are not there to replace anything.
 TEST_CASE("what is taken over in parts is complete after each part") {
   Log log;
   for (int i = 0; i < 4; ++i) log.add({put("a", std::to_string(i)), put("b", "b")});
