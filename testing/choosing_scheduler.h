@@ -40,7 +40,6 @@ class ChoosingScheduler final : public ProcedureScheduler {
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override {
     return inner_->contended(entry);
   }
-  using ProcedureScheduler::restore;
   std::vector<NotRestored> restore(EntryList&& batch) override {
     return inner_->restore(std::move(batch));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A procedure is placed in its tree, then takes its locks. Whatever is wrong with it becomes a
-// problem of its tree.
+// A procedure is placed in its tree; at the end of its section it takes its locks. Whatever is
+// wrong with it becomes a problem of its tree.
 
 #include "recovery/loaded_trees.h"
 
@@ -65,14 +65,13 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   if (is_over(execution)) execution.record.holds_locks = false;
   if (execution.locks().empty()) return;
   if (execution.record.holds_locks) return holders_.push_back(execution);
-  // A step of a descendant may read the locks of this one, while they do not change any more.
-  restore_locks(core);
-  EntryList parked;
-  parked.push_back(execution, Disposition::kParkUnlock);
-  core.scheduler.settle(std::move(parked));
+  parked_.push_back(execution, Disposition::kParkUnlock);
 }
 
+// Of those that hold nothing the scheduler hears as well: a step of a descendant may read their
+// locks while these do not change any more.
 void LoadedTrees::restore_locks(EngineCore& core) {
+  core.scheduler.settle(EntryList(std::move(parked_)));
   for (const NotRestored& failed : core.scheduler.restore(EntryList(std::move(holders_)))) {
     add_problem(static_cast<Execution&>(*failed.entry),
                 failed.why.with_context("restoring its locks"));

@@ -67,7 +67,8 @@ class LoadedTrees {
   const WallTime began_at_;
   ProcedureId last_linked_;
   std::vector<Execution*> roots_;  // stand-ins too
-  EntryList holders_;              // linked, and their locks are not restored yet
+  EntryList holders_;              // linked in this section; they held their locks
+  EntryList parked_;               // linked in this section; they held none
   std::vector<TreeProblem> problems_;
   FlatMap<ProcedureId, CommitSequence> recorded_;
   FlatMap<ProcedureId, bool> left_;  // members that have left

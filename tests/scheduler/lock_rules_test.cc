@@ -396,7 +396,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
                           "[row112][F8][F10]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry waiter(1, table("t", kExclusive)), holder(2, table("t", kShared));
-  REQUIRE(scheduler.restore(holder).ok());
+  REQUIRE(restore(scheduler, holder).ok());
   submit(scheduler, {&waiter, &holder});
 
   CHECK(poll_all(scheduler) == Ids{2});
@@ -410,9 +410,9 @@ TEMPLATE_TEST_CASE_METHOD(
     "[F8]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry first(7, table("t", kExclusive)), second(8, region("t", "a"));
-  REQUIRE(scheduler.restore(first).ok());
+  REQUIRE(restore(scheduler, first).ok());
 
-  const Status status = scheduler.restore(second);
+  const Status status = restore(scheduler, second);
 
   CHECK(status.code() == StatusCode::kFailedPrecondition);
   CHECK_THAT(std::string(status.message()), ContainsSubstring("table ns:t is held by procedure 7"));

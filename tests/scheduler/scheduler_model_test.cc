@@ -81,7 +81,7 @@ class Story {
     const bool out = e.where == Where::kUnknown || e.where == Where::kOut;
     if (choice == 13 && out) return agree("admit", real_->admit(*e.real), model_.admit(e));
     if (choice == 14 && out) {
-      return agree("restore", real_->restore(*e.real).ok(), model_.restore(e));
+      return agree("restore", restore(*real_, *e.real).ok(), model_.restore(e));
     }
     return agree("withdraw", real_->withdraw(*e.real), model_.withdraw(e));
   }

@@ -69,6 +69,14 @@ inline void submit(ProcedureScheduler& scheduler, std::initializer_list<Schedule
   for (SchedulerEntry* entry : entries) submit(scheduler, *entry);
 }
 
+/// OK, or why `entry` has not taken the locks that it held.
+inline Status restore(ProcedureScheduler& scheduler, SchedulerEntry& entry) {
+  EntryList one;
+  one.push_back(entry);
+  const std::vector<NotRestored> failed = scheduler.restore(std::move(one));
+  return failed.empty() ? Status() : failed.front().why;
+}
+
 inline void complete(ProcedureScheduler& scheduler, SchedulerEntry& entry) {
   settle(scheduler, entry, Disposition::kComplete);
 }

@@ -540,8 +540,8 @@ TEST_CASE_METHOD(Fixture, "holders beyond a lowered limit keep the key, even aft
                  "[limit]") {
   TestEntry one(1, table("a", kShared)), two(2, table("a", kShared)), three(3, table("a", kShared));
   scheduler.set_limit(table_key("a"), 1);
-  CHECK(scheduler.restore(one).ok());
-  CHECK(scheduler.restore(two).ok());
+  CHECK(restore(scheduler, one).ok());
+  CHECK(restore(scheduler, two).ok());
   submit(scheduler, three);
 
   complete(scheduler, one);

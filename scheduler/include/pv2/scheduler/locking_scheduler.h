@@ -57,7 +57,6 @@ class LockingScheduler : public ProcedureScheduler {
   void admit(EntryList&& batch) override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override
       PV2_EXCLUDES(queues_mutex_);
-  using ProcedureScheduler::restore;
   std::vector<NotRestored> restore(EntryList&& batch) override PV2_EXCLUDES(queues_mutex_);
   using ProcedureScheduler::settle;
   std::size_t settle(EntryList&& batch, SchedulerCaller caller) override

@@ -81,16 +81,9 @@ class ProcedureScheduler {
   [[nodiscard]] virtual bool contended(const SchedulerEntry& entry) const = 0;
 
   /// Like admit(), for entries whose records say that they held their locks: called at load,
-  /// ancestors first, then by id, before anything is queued. Returns those that are known now, but
-  /// have taken nothing.
+  /// ancestors first, then by id, before anything is queued. Each takes its whole lock set, even if
+  /// others wait for it; or nothing, if another entry holds a part of it. Returns the latter.
   virtual std::vector<NotRestored> restore(EntryList&& batch) = 0;
-  /// Like restore() of a batch.
-  Status restore(SchedulerEntry& entry) {
-    EntryList one;
-    one.push_back(entry);
-    auto failed = restore(std::move(one));
-    return failed.empty() ? Status() : std::move(failed.front().why);
-  }
 
   /// Does with each entry of the batch, in order, what its disposition says, in one critical
   /// section. Wakes as many sleeping workers as there is new work for, and no busy one. A worker
