@@ -9,7 +9,6 @@
 #include <pthread.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -40,8 +39,10 @@ static_assert(bytes_of_size(kSizes - 1) == kCachedBlockMax);
 
 // Full batches that threads have left for others, and the slabs. Never destroyed: threads may end
 // after main().
-struct Depot {
-  explicit constexpr Depot(std::size_t bytes) noexcept : slabs(bytes) {}
+struct alignas(64) Depot {
+  explicit constexpr Depot(std::size_t block_bytes) noexcept
+      : bytes(block_bytes), slabs(block_bytes) {}
+  const std::size_t bytes;  // of a block
   Mutex mutex;
   FreeBlock* top PV2_GUARDED_BY(mutex) = nullptr;
   std::size_t batches PV2_GUARDED_BY(mutex) = 0;
@@ -54,16 +55,19 @@ constexpr std::array<Depot, sizeof...(kNumbers)> make_depots(
 }
 constinit std::array<Depot, kSizes> depots = make_depots(std::make_index_sequence<kSizes>());
 
-// In the child of a fork() there is only the thread that called it. It gets the depots as they are
-// when nobody has their mutexes.
 void lock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
   for (Depot& depot : depots) depot.mutex.lock();
 }
 void unlock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
   for (Depot& depot : depots) depot.mutex.unlock();
 }
-// Whether that is seen to. If not, for want of memory, it is as with any mutex.
-[[maybe_unused]] const bool sees_to_forks = ::pthread_atfork(lock_all, unlock_all, unlock_all) == 0;
+// The child of a fork() has only the thread that called it. So that thread takes all mutexes
+// before, and releases them in both processes. Handlers run in the opposite order of their
+// registration: what is registered first locks last, behind the mutexes that handlers of the host
+// take.
+[[gnu::constructor(101)]] void see_to_forks() {
+  static_cast<void>(::pthread_atfork(lock_all, unlock_all, unlock_all));
+}
 
 void give_to_slabs(Depot& depot, FreeBlock* blocks) noexcept {
   Slab* unused = nullptr;
@@ -71,47 +75,48 @@ void give_to_slabs(Depot& depot, FreeBlock* blocks) noexcept {
     const MutexLock lock(depot.mutex);
     unused = depot.slabs.give(blocks);
   }
-  Slabs::unmap_all(unused);
+  while (unused != nullptr) {
+    char* const left = Slabs::unmap_first(unused);
+    if (left == nullptr) continue;
+    const MutexLock lock(depot.mutex);
+    depot.slabs.add(left);
+  }
 }
 
-// A list of at most kBatch blocks, or of one. Without memory an empty one.
-Slabs::Run take_list(std::size_t number, std::uint32_t most) noexcept {
-  Depot& depot = depots[number];
-  Slabs::Run run;
-  {
-    const MutexLock lock(depot.mutex);
-    if (most == kBatch && depot.top != nullptr) {
-      run = {depot.top, kBatch};
-      depot.top = depot.top->next_batch;
-      --depot.batches;
-      return run;
+// 1 to kBatch blocks; nullptr: the system gives no memory. Adds how many to `count`.
+FreeBlock* take_list(Depot& depot, std::uint32_t& count) noexcept {
+  char* memory = nullptr;
+  for (;;) {
+    Slabs::Run run;
+    {
+      const MutexLock lock(depot.mutex);
+      if (memory != nullptr) depot.slabs.add(std::exchange(memory, nullptr));
+      if (FreeBlock* const batch = depot.top; batch != nullptr) {
+        depot.top = batch->next_batch;
+        --depot.batches;
+        count += kBatch;
+        return batch;
+      }
+      run = depot.slabs.take(kBatch);
     }
-    run = depot.slabs.take(most);
+    count += run.count;
+    if (run.count != 0) return Slabs::list_of(run, depot.bytes);
+    memory = Slabs::map();
+    if (memory == nullptr) return nullptr;
   }
-  if (!run.are_fresh) return run;
-  char* const first = reinterpret_cast<char*>(run.first);
-  for (std::uint32_t i = 0; i < run.count; ++i) {
-    char* const block = first + i * bytes_of_size(number);
-    char* const next = i + 1 < run.count ? block + bytes_of_size(number) : nullptr;
-    reinterpret_cast<FreeBlock*>(block)->next = reinterpret_cast<FreeBlock*>(next);
-  }
-  return run;
 }
 
-void give_batch(std::size_t number, FreeBlock* batch) noexcept {
-  Depot& depot = depots[number];
-  Slab* unused = nullptr;
+void give_batch(Depot& depot, FreeBlock* batch) noexcept {
   {
     const MutexLock lock(depot.mutex);
-    if ((depot.batches + 1) * kBatch * bytes_of_size(number) <= kDepotBytes) {
+    if ((depot.batches + 1) * kBatch * depot.bytes <= kDepotBytes) {
       batch->next_batch = depot.top;
       depot.top = batch;
       ++depot.batches;
       return;
     }
-    unused = depot.slabs.give(batch);
   }
-  Slabs::unmap_all(unused);
+  give_to_slabs(depot, batch);
 }
 
 constexpr std::uint64_t kAny = UINT64_MAX;
@@ -137,7 +142,7 @@ void give_all_away() noexcept {
   for (std::size_t number = 0; number < kSizes; ++number) {
     const Pile pile = std::exchange(piles.of_size[number], {});
     if (pile.loose != nullptr) give_to_slabs(depots[number], pile.loose);
-    if (pile.batch != nullptr) give_batch(number, pile.batch);
+    if (pile.batch != nullptr) give_batch(depots[number], pile.batch);
   }
 }
 
@@ -158,8 +163,8 @@ bool keeps_blocks() noexcept {
   return piles.state == Piles::State::kInUse;
 }
 
-// One block at least. A thread that is about to end keeps none, so it takes no more than that.
-void fill(Pile& pile, std::size_t number) {
+// Throws std::bad_alloc.
+void fill(Pile& pile, Depot& depot) {
   if (pile.batch != nullptr) {
     pile.loose = std::exchange(pile.batch, nullptr);
     pile.count = kBatch;
@@ -170,10 +175,13 @@ void fill(Pile& pile, std::size_t number) {
     piles.left_for_tests = 0;
     throw std::bad_alloc();
   }
-  const Slabs::Run run = take_list(number, keeps_blocks() && !are_few ? kBatch : 1);
-  if (run.count == 0) throw std::bad_alloc();
-  pile.loose = run.first;
-  pile.count = run.count;
+  pile.loose = take_list(depot, pile.count);
+  if (pile.loose == nullptr) throw std::bad_alloc();
+  if (keeps_blocks() && !are_few) return;
+  if (FreeBlock* const others = std::exchange(pile.loose->next, nullptr); others != nullptr) {
+    give_to_slabs(depot, others);
+  }
+  pile.count = 1;
 }
 
 }  // namespace
@@ -185,11 +193,11 @@ FewBlocksForTests::FewBlocksForTests(std::uint64_t left) noexcept {
 
 FewBlocksForTests::~FewBlocksForTests() { piles.left_for_tests = kAny; }
 
-std::size_t slab_bytes() noexcept {
+std::size_t slab_bytes_for_tests() noexcept {
   std::size_t bytes = 0;
   for (Depot& depot : depots) {
     const MutexLock lock(depot.mutex);
-    bytes += depot.slabs.count() * Slabs::kSlabBytes;
+    bytes += depot.slabs.bytes();
   }
   return bytes;
 }
@@ -198,7 +206,7 @@ void* take_block(std::size_t bytes) {
   if (!kKeepsBlocks || bytes > kCachedBlockMax) return ::operator new(bytes);
   const std::size_t number = size_number(bytes);
   Pile& pile = piles.of_size[number];
-  if (pile.loose == nullptr) fill(pile, number);
+  if (pile.loose == nullptr) fill(pile, depots[number]);
   FreeBlock* const block = pile.loose;
   pile.loose = block->next;
   --pile.count;
@@ -216,7 +224,7 @@ void give_block(void* block, std::size_t bytes) noexcept {
   }
   Pile& pile = piles.of_size[number];
   if (pile.count == kBatch) {
-    if (pile.batch != nullptr) give_batch(number, pile.batch);
+    if (pile.batch != nullptr) give_batch(depots[number], pile.batch);
     pile.batch = pile.loose;
     pile.loose = nullptr;
     pile.count = 0;

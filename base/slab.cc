@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A slab begins with what is known of it; its first block is one line of memory behind.
+// A slab begins with what is known of it; its first block begins 64 bytes later.
 
 #include "slab.h"
 
@@ -8,13 +8,15 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "pv2/base/assert.h"
 
 namespace pv2 {
 
 struct Slab {
-  Slab* next = nullptr;      // in the list of those with room, or of those to be unmapped
+  const Slabs* owner;
+  Slab* next = nullptr;      // in the list of those with room, or of those that are unused
   Slab* previous = nullptr;  // nullptr: it is the first one
   FreeBlock* free = nullptr;
   char* fresh = nullptr;   // never taken from here on
@@ -26,44 +28,55 @@ namespace {
 constexpr std::size_t kSlabBytes = Slabs::kSlabBytes;
 constexpr std::size_t kHeaderBytes = 64;
 static_assert(sizeof(Slab) <= kHeaderBytes);
+static_assert(kHeaderBytes % __STDCPP_DEFAULT_NEW_ALIGNMENT__ == 0 &&
+                  __STDCPP_DEFAULT_NEW_ALIGNMENT__ <= 16,
+              "a block is aligned like one from operator new");
 
-char* begin_of(const Slab& slab) noexcept {
-  return const_cast<char*>(reinterpret_cast<const char*>(&slab));
+char* begin_of(Slab& slab) noexcept { return reinterpret_cast<char*>(&slab); }
+
+// How far `address` is behind a multiple of the size of a slab.
+std::size_t offset_of(const char* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) % kSlabBytes;
 }
 
-char* map_bytes(std::size_t bytes) noexcept {
+Slab& slab_of(FreeBlock* block) noexcept {
+  char* const address = reinterpret_cast<char*>(block);
+  return *reinterpret_cast<Slab*>(address - offset_of(address));
+}
+
+char* map_pages(std::size_t bytes) noexcept {
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return mapped == MAP_FAILED ? nullptr : static_cast<char*>(mapped);
 }
 
-std::uintptr_t number_of(const char* address) noexcept {
-  return reinterpret_cast<std::uintptr_t>(address);
-}
+}  // namespace
 
-Slab& slab_of(FreeBlock* block) noexcept {
-  char* const address = reinterpret_cast<char*>(block);
-  return *reinterpret_cast<Slab*>(address - number_of(address) % kSlabBytes);
-}
-
-// The system puts a mapping next to the last one, so behind the first slab the next ones are
-// aligned by themselves, and together one mapping to the system. Otherwise a slab is cut out of
-// twice as many addresses.
-char* map_aligned() noexcept {
-  char* const exact = map_bytes(kSlabBytes);
-  if (exact == nullptr || number_of(exact) % kSlabBytes == 0) return exact;
+// A mapping is next to the last one where there is room, so behind a slab the next one is aligned,
+// and one mapping with it. Otherwise the slab is cut out of twice as many addresses.
+char* map_aligned(char* (*map_some)(std::size_t)) noexcept {
+  char* const exact = map_some(kSlabBytes);
+  if (exact == nullptr || offset_of(exact) == 0) return exact;
   ::munmap(exact, kSlabBytes);
-  char* const wide = map_bytes(2 * kSlabBytes);
+  char* const wide = map_some(2 * kSlabBytes);
   if (wide == nullptr) return nullptr;
-  const std::size_t before = (kSlabBytes - number_of(wide) % kSlabBytes) % kSlabBytes;
+  const std::size_t before = (kSlabBytes - offset_of(wide)) % kSlabBytes;
   if (before != 0) ::munmap(wide, before);
   ::munmap(wide + before + kSlabBytes, kSlabBytes - before);
   return wide + before;
 }
 
-}  // namespace
+char* Slabs::map() noexcept { return map_aligned(map_pages); }
 
-bool Slabs::has_room(const Slab& slab) const noexcept {
+char* Slabs::unmap_first(Slab*& unused) noexcept {
+  char* const memory = begin_of(*unused);
+  unused = unused->next;
+  if (::munmap(memory, kSlabBytes) == 0) return nullptr;
+  ::madvise(memory, kSlabBytes, MADV_DONTNEED);
+  return memory;
+}
+
+bool Slabs::has_room(Slab& slab) const noexcept {
   return slab.free != nullptr || slab.fresh + block_bytes_ <= begin_of(slab) + kSlabBytes;
 }
 
@@ -79,67 +92,64 @@ void Slabs::unlink(Slab& slab) noexcept {
   if (slab.next != nullptr) slab.next->previous = slab.previous;
 }
 
-Slab* Slabs::map() noexcept {
-  char* const memory = map_aligned();
-  if (memory == nullptr) return nullptr;
+void Slabs::add(char* memory) noexcept {
   ++count_;
-  auto* const slab = new (memory) Slab;
-  slab->fresh = begin_of(*slab) + kHeaderBytes;
+  auto* const slab = new (memory) Slab{.owner = this};
+  slab->fresh = memory + kHeaderBytes;
   link(*slab);
-  return slab;
 }
 
-// Blocks that were given back first: they are in memory already.
+// Takes blocks that were given back first: they have pages already.
 Slabs::Run Slabs::take(std::uint32_t most) noexcept {
-  Slab* const slab = with_room_ != nullptr ? with_room_ : map();
-  if (slab == nullptr) return {};
   Run run;
-  if (slab->free != nullptr) {
-    run.first = slab->free;
+  if (with_room_ == nullptr) return run;
+  Slab& slab = *with_room_;
+  if (slab.free != nullptr) {
+    run.first = reinterpret_cast<char*>(slab.free);
     FreeBlock* last = nullptr;
-    for (; run.count < most && slab->free != nullptr; ++run.count) {
-      last = slab->free;
-      slab->free = last->next;
+    for (; run.count < most && slab.free != nullptr; ++run.count) {
+      last = slab.free;
+      slab.free = last->next;
     }
     last->next = nullptr;
   } else {
-    const auto left = static_cast<std::size_t>(begin_of(*slab) + kSlabBytes - slab->fresh);
-    run.first = reinterpret_cast<FreeBlock*>(slab->fresh);
+    const auto left = static_cast<std::size_t>(begin_of(slab) + kSlabBytes - slab.fresh);
+    run.first = slab.fresh;
     run.count = static_cast<std::uint32_t>(std::min<std::size_t>(most, left / block_bytes_));
     run.are_fresh = true;
-    slab->fresh += run.count * block_bytes_;
+    slab.fresh += run.count * block_bytes_;
   }
-  slab->used += run.count;
-  if (!has_room(*slab)) unlink(*slab);
+  slab.used += run.count;
+  if (!has_room(slab)) unlink(slab);
   return run;
+}
+
+FreeBlock* Slabs::list_of(const Run& run, std::size_t block_bytes) noexcept {
+  if (!run.are_fresh) return reinterpret_cast<FreeBlock*>(run.first);
+  FreeBlock* list = nullptr;
+  for (std::uint32_t left = run.count; left != 0; --left) {
+    list = new (run.first + (left - 1) * block_bytes) FreeBlock{list, nullptr};
+  }
+  return list;
 }
 
 Slab* Slabs::give(FreeBlock* blocks) noexcept {
   Slab* unused = nullptr;
   while (blocks != nullptr) {
-    FreeBlock* const next = blocks->next;
-    Slab& slab = slab_of(blocks);
-    PV2_ASSERT(slab.used != 0, "a block that is given back was taken");
+    FreeBlock* const block = std::exchange(blocks, blocks->next);
+    Slab& slab = slab_of(block);
+    PV2_ASSERT(slab.owner == this && slab.used != 0,
+               "a block that is given back was taken, with the same size");
     if (!has_room(slab)) link(slab);
-    blocks->next = slab.free;
-    slab.free = blocks;
-    if (--slab.used == 0) {
-      unlink(slab);
-      --count_;
-      slab.next = unused;
-      unused = &slab;
-    }
-    blocks = next;
+    block->next = slab.free;
+    slab.free = block;
+    if (--slab.used != 0 || count_ == 1) continue;
+    unlink(slab);
+    --count_;
+    slab.next = unused;
+    unused = &slab;
   }
   return unused;
-}
-
-void Slabs::unmap_all(Slab* slabs) noexcept {
-  while (slabs != nullptr) {
-    Slab* const next = slabs->next;
-    ::munmap(static_cast<void*>(slabs), kSlabBytes);
-    slabs = next;
-  }
 }
 
 }  // namespace pv2

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slabs: where blocks of memory of one size come from. A slab is 2 MiB of addresses that begin at a
-// multiple of 2 MiB, so a block tells by its own address in which slab it lies. Blocks lie side by
-// side in the order in which they are first taken, without anything between them; pages that no
-// block was taken from use no memory. A slab whose blocks are all given back goes back to the
-// system.
+// Slabs: where blocks of memory of one size come from. A slab is 256 KiB of addresses that begin at
+// a multiple of that, so a block tells by its own address in which slab it lies. Blocks lie side by
+// side in the order in which they are first taken, with nothing between them. A slab whose blocks
+// are all given back goes back to the system, except the last one of its size.
 //
 // (J. Bonwick: The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994.)
 
@@ -21,46 +20,60 @@ struct FreeBlock {
   FreeBlock* next_batch;
 };
 
+/// What a slab begins with.
 struct Slab;
 
-/// The slabs of one size. Guarded by its owner's mutex. Never destroyed.
+/// The slabs of one size. Guarded by its owner's mutex, except what is static. Never destroyed.
 class Slabs {
  public:
-  /// Blocks that were taken. `are_fresh`: they lie one behind the other from `first` on, are not
-  /// linked, and were perhaps never touched.
+  /// Blocks that were taken: a list, or, if they are fresh, side by side, and perhaps never
+  /// touched.
   struct Run {
-    FreeBlock* first = nullptr;
+    char* first = nullptr;
     std::uint32_t count = 0;
     bool are_fresh = false;
   };
 
-  static constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
+  /// Larger ones would need fewer calls of the system, which do not count; but each size needs one,
+  /// and a block in use keeps one.
+  static constexpr std::size_t kSlabBytes = std::size_t{256} << 10;
 
   /// `block_bytes`: a multiple of 16.
   explicit constexpr Slabs(std::size_t block_bytes) noexcept : block_bytes_(block_bytes) {}
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  /// Takes 1 to `most` blocks; none if the system gives no memory.
-  Run take(std::uint32_t most) noexcept;
-  /// Gives back a list of blocks of any slabs of this size. Returns slabs that have no block any
-  /// more, for unmap_all(), which needs no mutex.
+  /// Takes 1 to `most` blocks. None: no slab has any, so one has to be added.
+  [[nodiscard]] Run take(std::uint32_t most) noexcept;
+  /// Makes a list of blocks of this size that were taken. Needs no mutex.
+  [[nodiscard]] static FreeBlock* list_of(const Run& run, std::size_t block_bytes) noexcept;
+  /// Gives back a list of blocks of any slabs of this size. Returns a list of slabs of which no
+  /// block is in use, and which are not among these any more.
   [[nodiscard]] Slab* give(FreeBlock* blocks) noexcept;
-  static void unmap_all(Slab* slabs) noexcept;
+  /// Adds a slab without blocks in use. `memory` is from map(), or of a slab that was given back.
+  void add(char* memory) noexcept;
+  /// The bytes of all slabs.
+  [[nodiscard]] std::size_t bytes() const noexcept { return count_ * kSlabBytes; }
 
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return block_bytes_; }
-  /// How many slabs there are.
-  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  /// The memory for a slab; nullptr: the system gives none.
+  [[nodiscard]] static char* map() noexcept;
+  /// Gives the first slab of the list `unused` back to the system, and moves `unused` on. If the
+  /// process has as many mappings as it may have, the system does not take it: then its memory is
+  /// returned. It has no pages any more. Otherwise nullptr.
+  [[nodiscard]] static char* unmap_first(Slab*& unused) noexcept;
 
  private:
   void link(Slab& slab) noexcept;
   void unlink(Slab& slab) noexcept;
-  [[nodiscard]] bool has_room(const Slab& slab) const noexcept;
-  Slab* map() noexcept;
+  [[nodiscard]] bool has_room(Slab& slab) const noexcept;
 
   const std::size_t block_bytes_;
   Slab* with_room_ = nullptr;  // those from which blocks can be taken
   std::size_t count_ = 0;
 };
+
+/// kSlabBytes at a multiple of kSlabBytes, made of what `map_some` gives; nullptr if it gives none.
+/// `map_some(n)` maps n bytes, a multiple of kSlabBytes.
+[[nodiscard]] char* map_aligned(char* (*map_some)(std::size_t)) noexcept;
 
 }  // namespace pv2

@@ -4,7 +4,9 @@
 // threads took and gave them. A bound limits how many free blocks are kept. This program keeps them
 // under the sanitizers, too, where the library keeps none.
 
+#include <pthread.h>
 #include <pv2/base/block_cache.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,20 +14,24 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "slab.h"
 #include "support/catch.h"
 
 namespace pv2::test {
 namespace {
 
-constexpr std::size_t kSlabBytes = std::size_t{2} << 20;
+constexpr std::size_t kSlabBytes = Slabs::kSlabBytes;
 
 struct Block {
   unsigned char* at;
@@ -111,29 +117,29 @@ TEST_CASE("threads that take and give at the same time have blocks of their own"
 
 TEST_CASE("memory goes back to the system when all blocks in it are free") {
   constexpr std::size_t kCount = 50'000;
-  const std::size_t before = slab_bytes();
+  const std::size_t before = slab_bytes_for_tests();
   std::vector<void*> blocks(kCount);
   for (void*& block : blocks) block = take_block(kCachedBlockMax);
   const std::size_t all = kCount * kCachedBlockMax;
-  CHECK(slab_bytes() >= all);
-  CHECK(slab_bytes() <= before + all + 2 * kSlabBytes);
+  CHECK(slab_bytes_for_tests() >= all);
+  CHECK(slab_bytes_for_tests() <= before + all + 2 * kSlabBytes);
   SECTION("in the order in which they were taken") {}
   SECTION("in the opposite order") { std::reverse(blocks.begin(), blocks.end()); }
   for (void* const block : blocks) give_block(block, kCachedBlockMax);
-  // 256 KiB in the depot, and 64 blocks of this thread, lie in one slab or two.
-  CHECK(slab_bytes() <= before + 2 * kSlabBytes);
+  // 256 KiB in the depot, and 64 blocks of this thread, lie in three slabs at most.
+  CHECK(slab_bytes_for_tests() <= before + 3 * kSlabBytes);
 }
 
 TEST_CASE("blocks of a slab that others still use are taken again") {
   constexpr std::size_t kCount = 40'000;
   std::vector<void*> blocks(kCount);
   for (void*& block : blocks) block = take_block(200);
-  const std::size_t full = slab_bytes();
+  const std::size_t full = slab_bytes_for_tests();
   for (int round = 0; round < 5; ++round) {
     for (std::size_t i = 0; i < kCount; i += 2) give_block(blocks[i], 200);
     for (std::size_t i = 0; i < kCount; i += 2) blocks[i] = take_block(200);
   }
-  CHECK(slab_bytes() <= full + kSlabBytes);
+  CHECK(slab_bytes_for_tests() <= full + kSlabBytes);
   for (void* const block : blocks) give_block(block, 200);
 }
 
@@ -150,7 +156,7 @@ TEST_CASE("blocks lie side by side in the order in which a thread takes them fir
 }
 
 TEST_CASE("a thread gives away the blocks that it has when it ends") {
-  const std::size_t before = slab_bytes();
+  const std::size_t before = slab_bytes_for_tests();
   for (int i = 0; i < 1'000; ++i) {
     std::thread([] {
       std::array<void*, 95> blocks{};  // a batch for the depot, one of its own, and 31 loose ones
@@ -158,7 +164,7 @@ TEST_CASE("a thread gives away the blocks that it has when it ends") {
       for (void* const block : blocks) give_block(block, 400);
     }).join();
   }
-  CHECK(slab_bytes() <= before + kSlabBytes);
+  CHECK(slab_bytes_for_tests() <= before + kSlabBytes);
 }
 
 TEST_CASE("a thread that is to get few blocks gets so many, and then bad_alloc") {
@@ -177,6 +183,141 @@ TEST_CASE("a thread that is to get few blocks gets so many, and then bad_alloc")
   }
   REQUIRE_NOTHROW(take());
   for (void* const block : blocks) give_block(block, 100);
+}
+
+// Where threads with a few blocks come and go, a slab that nobody uses for a moment is used again.
+TEST_CASE("the last slab of a size stays, and no other one without a block in use") {
+  Slabs slabs(144);
+  for (int i = 0; i < 2; ++i) {
+    char* const memory = Slabs::map();
+    REQUIRE(memory != nullptr);
+    slabs.add(memory);
+  }
+  std::vector<Slabs::Run> runs;
+  while (true) {
+    const Slabs::Run run = slabs.take(32);
+    if (run.count == 0) break;
+    runs.push_back(run);
+  }
+  CHECK(slabs.bytes() == 2 * kSlabBytes);
+
+  std::size_t unmapped = 0;
+  for (const Slabs::Run& run : runs) {
+    Slab* unused = slabs.give(Slabs::list_of(run, 144));
+    for (; unused != nullptr; ++unmapped) CHECK(Slabs::unmap_first(unused) == nullptr);
+  }
+  CHECK(unmapped == 1);
+  CHECK(slabs.bytes() == kSlabBytes);
+  CHECK(slabs.take(32).count == 32);
+}
+
+// A process may have 65 530 mappings, if nobody has allowed more, and to unmap a part of one makes
+// two of it.
+TEST_CASE("slabs that the system does not take back are given back later") {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  constexpr std::size_t kMost = 100'000;
+  const auto mapped_pages = [] {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages;
+  };
+  std::vector<void*> blocks(30'000);
+  std::vector<void*> mappings;
+  mappings.reserve(kMost);
+  const std::size_t others = slab_bytes_for_tests();
+  const std::size_t before = mapped_pages();
+  for (void*& block : blocks) block = take_block(kCachedBlockMax);
+  // Two neighbours of different kinds are two mappings.
+  for (bool readable = false; mappings.size() < kMost; readable = !readable) {
+    void* const mapping =
+        ::mmap(nullptr, page, readable ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) break;
+    mappings.push_back(mapping);
+  }
+  const std::size_t full = slab_bytes_for_tests();
+  // Every second slab first, each from the middle of a mapping.
+  std::stable_partition(blocks.begin(), blocks.end(), [](void* block) {
+    return reinterpret_cast<std::uintptr_t>(block) / kSlabBytes % 2 == 0;
+  });
+  for (void* const block : blocks) give_block(block, kCachedBlockMax);
+  const std::size_t left = slab_bytes_for_tests();
+  for (void* const mapping : mappings) ::munmap(mapping, page);
+  const bool has_limit = mappings.size() < kMost;
+  if (has_limit) CHECK(left >= others + (full - others) / 4);
+  for (void*& block : blocks) block = take_block(kCachedBlockMax);
+  CHECK(slab_bytes_for_tests() <= full + kSlabBytes);
+  for (void* const block : blocks) give_block(block, kCachedBlockMax);
+  CHECK(mapped_pages() <= before + 4 * kSlabBytes / page);
+}
+
+namespace {
+
+std::size_t mapped = 0;
+
+// As on a system that aligns nothing: one page behind a multiple of the size of a slab.
+char* map_askew(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t all = bytes + 2 * kSlabBytes;
+  void* const got =
+      ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  char* const from = static_cast<char*>(got);
+  const std::size_t behind = reinterpret_cast<std::uintptr_t>(from) % kSlabBytes;
+  const std::size_t before = kSlabBytes - behind + page;
+  ::munmap(from, before);
+  ::munmap(from + before + bytes, all - before - bytes);
+  mapped = bytes;
+  return from + before;
+}
+
+}  // namespace
+
+TEST_CASE("a slab is aligned, also where mappings are not") {
+  char* const slab = map_aligned(map_askew);
+  REQUIRE(slab != nullptr);
+  CHECK(mapped == 2 * kSlabBytes);
+  CHECK(reinterpret_cast<std::uintptr_t>(slab) % kSlabBytes == 0);
+  std::memset(slab, 1, kSlabBytes);
+  // Nothing is left before and behind it.
+  CHECK(::msync(slab - 4096, 4096, MS_ASYNC) != 0);
+  CHECK(::msync(slab + kSlabBytes, 4096, MS_ASYNC) != 0);
+  CHECK(::munmap(slab, kSlabBytes) == 0);
+}
+
+namespace {
+
+// The mutex of a host, which a thread holds while it calls the engine, and which the host's own
+// handlers hold during a fork.
+std::mutex host_mutex;
+
+[[gnu::constructor(102)]] void register_host() {
+  const int error = ::pthread_atfork([] { host_mutex.lock(); }, [] { host_mutex.unlock(); },
+                                     [] { host_mutex.unlock(); });
+  if (error != 0) std::abort();
+}
+
+}  // namespace
+
+TEST_CASE("a fork waits for a host's mutex that a thread holds while it takes blocks") {
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    std::array<void*, 200> blocks{};
+    while (!done.load()) {
+      const std::lock_guard<std::mutex> lock(host_mutex);
+      for (void*& block : blocks) block = take_block(100);
+      for (void* const block : blocks) give_block(block, 100);
+    }
+  });
+  int failed = 0;
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) ++failed;
+  }
+  done = true;
+  busy.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE("the child of a fork takes and gives blocks, whatever other threads did at that moment") {

@@ -19,14 +19,15 @@ inline constexpr std::size_t kCachedBlockMax = 512;
 
 /// A block of at least `bytes`, aligned like one from operator new; throws std::bad_alloc. Any
 /// thread may give it back, with the same number of bytes. A thread keeps at most 64 free blocks of
-/// each size, and the depot at most 256 KiB of each size. Of the others, 2 MiB go back to the
-/// system when all blocks in them are free. Under the sanitizers for addresses and threads each
-/// block comes from operator new, so that the sanitizers see it end. Thread-safe.
+/// each size, and the depot at most 256 KiB of each size. The other free blocks go back to the
+/// system with their slab of 256 KiB, as soon as no block of that is in use or kept. Under the
+/// sanitizers for addresses and threads each block comes from operator new, so that the sanitizers
+/// see it end. Thread-safe.
 [[nodiscard]] void* take_block(std::size_t bytes);
 void give_block(void* block, std::size_t bytes) noexcept;
 
-/// The bytes of all slabs, those of free blocks and those that were never used too. Thread-safe.
-[[nodiscard]] std::size_t slab_bytes() noexcept;
+/// For tests: the bytes of all slabs, also of free blocks and of those that were never used.
+[[nodiscard]] std::size_t slab_bytes_for_tests() noexcept;
 
 /// For tests: while it lives, the calling thread gets `left` blocks, and then std::bad_alloc. One
 /// at a time; not under the sanitizers.
