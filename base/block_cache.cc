@@ -83,7 +83,8 @@ void give_to_slabs(Depot& depot, FreeBlock* blocks) noexcept {
   }
 }
 
-// 1 to kBatch blocks; nullptr: the system gives no memory. Adds how many to `count`.
+// 1 to kBatch blocks, and how many, in `count`; nullptr: the system gives no memory. A slab that
+// was mapped, and is not needed any more, is for the next one who asks.
 FreeBlock* take_list(Depot& depot, std::uint32_t& count) noexcept {
   char* memory = nullptr;
   for (;;) {
@@ -94,12 +95,12 @@ FreeBlock* take_list(Depot& depot, std::uint32_t& count) noexcept {
       if (FreeBlock* const batch = depot.top; batch != nullptr) {
         depot.top = batch->next_batch;
         --depot.batches;
-        count += kBatch;
+        count = kBatch;
         return batch;
       }
       run = depot.slabs.take(kBatch);
     }
-    count += run.count;
+    count = run.count;
     if (run.count != 0) return Slabs::list_of(run, depot.bytes);
     memory = Slabs::map();
     if (memory == nullptr) return nullptr;

@@ -53,7 +53,8 @@ char* map_pages(std::size_t bytes) noexcept {
 }  // namespace
 
 // A mapping is next to the last one where there is room, so behind a slab the next one is aligned,
-// and one mapping with it. Otherwise the slab is cut out of twice as many addresses.
+// and one mapping with it. Otherwise the slab is cut out of twice as many addresses. Where the
+// process has as many mappings as it may have, the rest of these stays, without pages.
 char* map_aligned(char* (*map_some)(std::size_t)) noexcept {
   char* const exact = map_some(kSlabBytes);
   if (exact == nullptr || offset_of(exact) == 0) return exact;

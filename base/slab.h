@@ -34,8 +34,9 @@ class Slabs {
     bool are_fresh = false;
   };
 
-  /// Larger ones would need fewer calls of the system, which do not count; but each size needs one,
-  /// and a block in use keeps one.
+  /// Larger ones need fewer calls of the system, which matters only where very many blocks are
+  /// taken and given in turns. But each size has one at least, and a block in use keeps a whole
+  /// one.
   static constexpr std::size_t kSlabBytes = std::size_t{256} << 10;
 
   /// `block_bytes`: a multiple of 16.
@@ -43,7 +44,7 @@ class Slabs {
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  /// Takes 1 to `most` blocks. None: no slab has any, so one has to be added.
+  /// Takes 1 to `most` blocks. An empty run: no slab has room, so one has to be added.
   [[nodiscard]] Run take(std::uint32_t most) noexcept;
   /// Makes a list of blocks of this size that were taken. Needs no mutex.
   [[nodiscard]] static FreeBlock* list_of(const Run& run, std::size_t block_bytes) noexcept;

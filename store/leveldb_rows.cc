@@ -25,9 +25,10 @@ constexpr std::string_view kSegmentKey = "!segment";
 constexpr std::size_t kSequenceBytes = 8;
 constexpr std::size_t kSegmentBytes = 16;
 
-// With so many tables that overlap LevelDB makes writers wait.
+// With so many tables that overlap LevelDB makes writers wait (its kL0_StopWritesTrigger).
 constexpr std::size_t kTablesMax = 12;
-// What is kept of the memory of a checkpoint. Only a take-over may be much larger.
+// What is kept of the memory of a checkpoint. With segments of the default size only a take-over
+// can be larger.
 constexpr std::size_t kBatchKept = std::size_t{32} << 20;
 
 // A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a

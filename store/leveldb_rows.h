@@ -61,8 +61,8 @@ class LevelDbRows final : public CheckpointWriter {
   [[nodiscard]] CommitSequence needs() const noexcept { return needs_; }
   /// The first segment that is not in the database, as it was opened.
   [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
-  /// Whether LevelDB, which has many tables to compact, may make one of the next `writes` wait
-  /// until it has: but not the first one after open().
+  /// Whether LevelDB has so many tables that one of the next `writes` may wait until it has
+  /// compacted them. The first one after open() never does.
   [[nodiscard]] bool may_wait_within(std::size_t writes) const;
 
   Result<std::optional<std::string>> get(std::string_view full_key) const;

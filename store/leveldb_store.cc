@@ -45,9 +45,9 @@ Status LevelDbProcedureStore::Impl::take_over() {
 
 // A commit that this process has read, but the last one has not synced, may be in the memory of the
 // system alone, and a sync of the old file may not bring it to the disk after a sync has failed. So
-// nothing is appended to a log of another process, and what it holds is written again. A segment at
-// a time, because what one write holds has to be read at once if this process ends soon, too; but
-// all at once, if the first commit would wait for LevelDB's compactions otherwise.
+// nothing is appended to a log of another process, and what it holds is written again. Normally a
+// segment at a time: if this process ends soon, the next one has to replay a whole write. But all
+// at once if LevelDB has so many tables that the later ones might wait until it has compacted them.
 Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();

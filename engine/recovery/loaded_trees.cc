@@ -68,8 +68,8 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   parked_.push_back(execution, Disposition::kParkUnlock);
 }
 
-// Of those that hold nothing the scheduler hears as well: a step of a descendant may read their
-// locks while these do not change any more.
+// The scheduler also hears of those that hold nothing: after that their locks do not change, and a
+// descendant's step may read them. They take nothing, so they may come before their ancestors.
 void LoadedTrees::restore_locks(EngineCore& core) {
   core.scheduler.settle(EntryList(std::move(parked_)));
   for (const NotRestored& failed : core.scheduler.restore(EntryList(std::move(holders_)))) {

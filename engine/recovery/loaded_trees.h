@@ -37,8 +37,8 @@ class LoadedTrees {
   /// Links `loaded`, which has not left. From now on the table of live executions has it. Its locks
   /// are restored by the next restore_locks().
   void link(EngineCore& core, LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
-  /// What has been linked since the last call takes the locks that it held. Called at the end of
-  /// each section that links.
+  /// What has been linked since the last call takes the locks that it held; the scheduler also
+  /// hears of those that held none. Called at the end of each section that links.
   void restore_locks(EngineCore& core) PV2_REQUIRES(core.state_mutex);
   /// Gives stand-ins the nonces of the roots in whose place they are. After the last link().
   Status find_lost_nonces(EngineCore& core) PV2_EXCLUDES(core.state_mutex);

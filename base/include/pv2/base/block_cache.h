@@ -20,7 +20,7 @@ inline constexpr std::size_t kCachedBlockMax = 512;
 /// A block of at least `bytes`, aligned like one from operator new; throws std::bad_alloc. Any
 /// thread may give it back, with the same number of bytes. A thread keeps at most 64 free blocks of
 /// each size, and the depot at most 256 KiB of each size. The other free blocks go back to the
-/// system with their slab of 256 KiB, as soon as no block of that is in use or kept. Under the
+/// system with their slab of 256 KiB, as soon as no block of it is in use or kept. Under the
 /// sanitizers for addresses and threads each block comes from operator new, so that the sanitizers
 /// see it end. Thread-safe.
 [[nodiscard]] void* take_block(std::size_t bytes);
