@@ -25,10 +25,11 @@ constexpr std::string_view kSegmentKey = "!segment";
 constexpr std::size_t kSequenceBytes = 8;
 constexpr std::size_t kSegmentBytes = 16;
 
-// With so many tables that overlap LevelDB makes writers wait (its kL0_StopWritesTrigger).
+// LevelDB stops writes while level 0 has 12 tables or more (its kL0_StopWritesTrigger). A
+// compaction lets them go on.
 constexpr std::size_t kTablesMax = 12;
-// What is kept of the memory of a checkpoint. With segments of the default size only a take-over
-// can be larger.
+// A batch of up to 32 MiB keeps its memory for the next checkpoint. With segments of the default
+// size only a take-over makes a larger one.
 constexpr std::size_t kBatchKept = std::size_t{32} << 20;
 
 // A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
@@ -138,7 +139,8 @@ Status LevelDbRows::visit(const leveldb::Iterator& rows, const RowVisitor& visit
                          value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
 }
 
-bool LevelDbRows::may_wait_within(std::size_t writes) const {
+// Each write may make one table.
+bool LevelDbRows::may_stop_within(std::size_t writes) const {
   std::string tables;
   const bool known = db_->GetProperty("leveldb.num-files-at-level0", &tables);
   return !known || std::strtoull(tables.c_str(), nullptr, 10) + writes >= kTablesMax;
@@ -168,7 +170,7 @@ Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint, Segm
   Status written =
       translate(db_->Write(options, &*batch_))
           .with_context(fmt::format("checkpoint of segment {}", checkpoint.segment.value));
-  if (batch_->ApproximateSize() > kBatchKept) batch_.emplace();  // with no memory
+  if (batch_->ApproximateSize() > kBatchKept) batch_.emplace();
   return written;
 }
 

@@ -61,9 +61,9 @@ class LevelDbRows final : public CheckpointWriter {
   [[nodiscard]] CommitSequence needs() const noexcept { return needs_; }
   /// The first segment that is not in the database, as it was opened.
   [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
-  /// Whether LevelDB has so many tables that one of the next `writes` may wait until it has
-  /// compacted them. The first one after open() never does.
-  [[nodiscard]] bool may_wait_within(std::size_t writes) const;
+  /// Says whether LevelDB may stop one of the next `writes` writes until a compaction has ended. It
+  /// never stops the first write after open(). True also if LevelDB does not tell.
+  [[nodiscard]] bool may_stop_within(std::size_t writes) const;
 
   Result<std::optional<std::string>> get(std::string_view full_key) const;
   /// All rows as of now.
@@ -94,7 +94,7 @@ class LevelDbRows final : public CheckpointWriter {
   CommitSequence needs_;
   SegmentNumber next_segment_{1};
 
-  // Kept, so that a checkpoint allocates little. There is always one.
+  // A checkpoint uses the memory of the one before. It always has a value.
   std::optional<leveldb::WriteBatch> batch_{std::in_place};
   std::string value_;
 };

@@ -17,8 +17,7 @@ namespace pv2 {
 namespace {
 
 constexpr SegmentNumber kNoSegment{1};  // of a database that was never behind a log
-// How much of the log goes to the database in one write, if its parts might wait for each other:
-// the whole log that a store has by default.
+// One write takes over at most so much of a log: all that a store has with the default options.
 constexpr std::size_t kTakenOverAtOnce = std::size_t{64} << 20;
 
 // So that no row can look like a frame of the log (unit_frame.h).
@@ -43,15 +42,17 @@ Status LevelDbProcedureStore::Impl::take_over() {
   return status;
 }
 
-// A commit that this process has read, but the last one has not synced, may be in the memory of the
-// system alone, and a sync of the old file may not bring it to the disk after a sync has failed. So
-// nothing is appended to a log of another process, and what it holds is written again. Normally a
-// segment at a time: if this process ends soon, the next one has to replay a whole write. But all
-// at once if LevelDB has so many tables that the later ones might wait until it has compacted them.
+// This process has read commits that the last one perhaps never synced. The system may have them in
+// its memory alone, and after a failed sync a later sync may not bring them to the disk. So this
+// process appends nothing to that log, and writes what it holds again.
+//
+// Normally one write takes over one segment, because LevelDB replays the last write if this process
+// ends soon. But LevelDB may stop a later write until a compaction ends. It never stops the first
+// one. So if it may stop one, the first write takes over all segments.
 Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();
-  const std::size_t at_once = rows_.may_wait_within(options_.segments) ? kTakenOverAtOnce : 1;
+  const std::size_t at_once = rows_.may_stop_within(options_.segments) ? kTakenOverAtOnce : 1;
   while (status.ok() && !overlay_.empty()) {
     const Overlay::Checkpoint checkpoint = overlay_.begin_take_over(at_once);
     next.value = checkpoint.segment.value + 1;

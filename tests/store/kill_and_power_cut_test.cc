@@ -175,6 +175,35 @@ TEST_CASE("lives that end by a kill or by a power cut, in any order, lose nothin
 
 // What the killed process has written, and not synced, replaces a row of the segment before. The
 // next process reads it from the memory of the system.
+TEST_CASE("one write takes over a segment, or the whole log if LevelDB may stop a later write") {
+  // LevelDB stops writes at twelve tables, and each segment may become one.
+  const std::size_t segments_max = GENERATE(std::size_t{4}, std::size_t{12});
+  CrashEnv env;
+  const LevelDbOptions options = on_crash_env(env, 4'096, segments_max);
+  {
+    Writer killed(options);
+    REQUIRE(killed.open().ok());
+    for (int i = 0; step_files(env).size() < 2; ++i) {
+      REQUIRE(killed
+                  .commit([&](RowBatch& batch) {
+                    batch.put(Space::kHost, "row " + std::to_string(i), std::string(300, 'v'));
+                  })
+                  .ok());
+    }
+  }
+  Writer next(options);
+  REQUIRE(next.open().ok());
+  int writes = 0;
+  env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+    if (operation == CrashEnv::Operation::kSync && file.ends_with(".log")) ++writes;
+    return leveldb::Status::OK();
+  });
+  REQUIRE(next.write("new").ok());
+  env.set_fault(nullptr);
+  CHECK(writes == (segments_max == 4 ? 2 : 1));
+  next.store().close();
+}
+
 TEST_CASE("a power cut anywhere in a take-over loses nothing that the taken-over log replaces") {
   // With 4 the log is taken over a segment at a time, with 12 all at once.
   const std::size_t segments = GENERATE(std::size_t{4}, std::size_t{12});
