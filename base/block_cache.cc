@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For each size, a thread has a pile of loose blocks and at most one full batch. So a thread that
-// takes and gives by turns goes to the depot once per batch. The depot has some full batches, and
-// behind them the slabs. Its mutex is the innermost one: whoever has it takes no other.
+// takes and gives in turns visits the depot once per batch. A depot keeps some full batches. When
+// it has none, its slabs give new blocks. A depot's mutex is the innermost one: a thread that holds
+// it takes no other mutex.
 
 #include "pv2/base/block_cache.h"
 
@@ -26,19 +27,21 @@ constexpr bool kKeepsBlocks = true;
 constexpr bool kKeepsBlocks = !kAddressSanitizer && !kThreadSanitizer;
 #endif
 
-constexpr std::size_t kSizes = kCachedBlockMax / 16 + 1;
+constexpr std::size_t kSizes = kCachedBlockMax / 16;
 constexpr std::uint32_t kBatch = 32;
 constexpr std::size_t kDepotBytes = std::size_t{256} << 10;
 
 constexpr std::size_t size_number(std::size_t bytes) noexcept {
-  return bytes <= 16 ? 1 : (bytes + 15) / 16;
+  return bytes <= 16 ? 0 : (bytes - 1) / 16;
 }
-constexpr std::size_t bytes_of_size(std::size_t number) noexcept { return number * 16; }
-static_assert(bytes_of_size(1) >= sizeof(FreeBlock));
-static_assert(bytes_of_size(kSizes - 1) == kCachedBlockMax);
+constexpr std::size_t bytes_of_size(std::size_t number) noexcept { return (number + 1) * 16; }
+static_assert(bytes_of_size(0) >= sizeof(FreeBlock));
+static_assert(size_number(16) == 0 && size_number(17) == 1 &&
+              size_number(kCachedBlockMax) == kSizes - 1 &&
+              bytes_of_size(kSizes - 1) == kCachedBlockMax);
 
-// Full batches that threads have left for others, and the slabs. Never destroyed: threads may end
-// after main().
+// The free batches and the slabs of one size. Never destroyed, because threads may end after
+// main(). A depot has cache lines of its own.
 struct alignas(64) Depot {
   explicit constexpr Depot(std::size_t block_bytes) noexcept
       : bytes(block_bytes), slabs(block_bytes) {}
@@ -61,10 +64,10 @@ void lock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
 void unlock_all() PV2_NO_THREAD_SAFETY_ANALYSIS {
   for (Depot& depot : depots) depot.mutex.unlock();
 }
-// The child of a fork() has only the thread that called it. So that thread takes all mutexes
-// before, and releases them in both processes. Handlers run in the opposite order of their
-// registration: what is registered first locks last, behind the mutexes that handlers of the host
-// take.
+// The child of a fork() has one thread, the one that called it. That thread locks all depots before
+// the fork and unlocks them in both processes. The handler that was registered last locks first. So
+// this one is registered before those of the host, and locks the depots after the host's mutexes.
+// If there is no memory to register it, a child may wait for a depot for ever.
 [[gnu::constructor(101)]] void see_to_forks() {
   static_cast<void>(::pthread_atfork(lock_all, unlock_all, unlock_all));
 }
@@ -83,8 +86,9 @@ void give_to_slabs(Depot& depot, FreeBlock* blocks) noexcept {
   }
 }
 
-// 1 to kBatch blocks, and how many, in `count`; nullptr: the system gives no memory. A slab that
-// was mapped, and is not needed any more, is for the next one who asks.
+// Returns a list of 1 to kBatch blocks and sets `count`; nullptr if the system gives no memory.
+// While this thread maps a slab, others may give blocks back. Then the new slab waits for the next
+// call.
 FreeBlock* take_list(Depot& depot, std::uint32_t& count) noexcept {
   char* memory = nullptr;
   for (;;) {
@@ -164,7 +168,8 @@ bool keeps_blocks() noexcept {
   return piles.state == Piles::State::kInUse;
 }
 
-// Throws std::bad_alloc.
+// Gives an empty pile blocks, or throws std::bad_alloc. A thread that is about to end gets one
+// block.
 void fill(Pile& pile, Depot& depot) {
   if (pile.batch != nullptr) {
     pile.loose = std::exchange(pile.batch, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A slab begins with what is known of it; its first block begins 64 bytes later.
+// A slab begins with a header of 64 bytes. Its blocks follow.
 
 #include "slab.h"
 
@@ -16,11 +16,11 @@ namespace pv2 {
 
 struct Slab {
   const Slabs* owner;
-  Slab* next = nullptr;      // in the list of those with room, or of those that are unused
-  Slab* previous = nullptr;  // nullptr: it is the first one
+  Slab* next = nullptr;      // in the list of slabs with room, or of unused slabs
+  Slab* previous = nullptr;  // in the list of slabs with room; nullptr: it is the first one
   FreeBlock* free = nullptr;
-  char* fresh = nullptr;   // never taken from here on
-  std::uint32_t used = 0;  // blocks that are taken
+  char* fresh = nullptr;   // no block from here on was ever taken
+  std::uint32_t used = 0;  // blocks that are in use
 };
 
 namespace {
@@ -52,9 +52,10 @@ char* map_pages(std::size_t bytes) noexcept {
 
 }  // namespace
 
-// A mapping is next to the last one where there is room, so behind a slab the next one is aligned,
-// and one mapping with it. Otherwise the slab is cut out of twice as many addresses. Where the
-// process has as many mappings as it may have, the rest of these stays, without pages.
+// The system usually puts a new mapping next to the last one. So the mapping after a slab is
+// aligned, and the two become one mapping. If a mapping is not aligned, a slab is cut out of twice
+// as many addresses. When the process has as many mappings as it may have, munmap() of the rest can
+// fail. Then the process keeps the addresses of the rest, which use no memory.
 char* map_aligned(char* (*map_some)(std::size_t)) noexcept {
   char* const exact = map_some(kSlabBytes);
   if (exact == nullptr || offset_of(exact) == 0) return exact;
@@ -100,7 +101,7 @@ void Slabs::add(char* memory) noexcept {
   link(*slab);
 }
 
-// Takes blocks that were given back first: they have pages already.
+// Blocks that were given back go first, because they have pages already.
 Slabs::Run Slabs::take(std::uint32_t most) noexcept {
   Run run;
   if (with_room_ == nullptr) return run;

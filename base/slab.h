@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Slabs: where blocks of memory of one size come from. A slab is 256 KiB of addresses that begin at
-// a multiple of that, so a block tells by its own address in which slab it lies. Blocks lie side by
-// side in the order in which they are first taken, with nothing between them. A slab whose blocks
-// are all given back goes back to the system, except the last one of its size.
+// a multiple of 256 KiB. So the address of a block tells its slab. A slab hands its blocks out side
+// by side, with nothing between them. When no block of a slab is in use, the slab goes back to the
+// system. The last slab of a size stays.
 //
 // (J. Bonwick: The Slab Allocator: An Object-Caching Kernel Memory Allocator, USENIX 1994.)
 
@@ -26,17 +26,17 @@ struct Slab;
 /// The slabs of one size. Guarded by its owner's mutex, except what is static. Never destroyed.
 class Slabs {
  public:
-  /// Blocks that were taken: a list, or, if they are fresh, side by side, and perhaps never
-  /// touched.
+  /// Blocks that were taken. Fresh ones lie side by side, and perhaps nobody has touched them yet.
+  /// The others are a list.
   struct Run {
     char* first = nullptr;
     std::uint32_t count = 0;
     bool are_fresh = false;
   };
 
-  /// Larger ones need fewer calls of the system, which matters only where very many blocks are
-  /// taken and given in turns. But each size has one at least, and a block in use keeps a whole
-  /// one.
+  /// A larger slab needs fewer calls of the system. That matters only where a thread takes and
+  /// gives very many blocks in turns. But each size has at least one slab, and one block in use
+  /// keeps a whole slab.
   static constexpr std::size_t kSlabBytes = std::size_t{256} << 10;
 
   /// `block_bytes`: a multiple of 16.
@@ -44,23 +44,23 @@ class Slabs {
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  /// Takes 1 to `most` blocks. An empty run: no slab has room, so one has to be added.
+  /// Takes 1 to `most` blocks. An empty run means that no slab has room: the caller adds one.
   [[nodiscard]] Run take(std::uint32_t most) noexcept;
-  /// Makes a list of blocks of this size that were taken. Needs no mutex.
+  /// Makes a list of the blocks of `run`. Needs no mutex.
   [[nodiscard]] static FreeBlock* list_of(const Run& run, std::size_t block_bytes) noexcept;
-  /// Gives back a list of blocks of any slabs of this size. Returns a list of slabs of which no
-  /// block is in use, and which are not among these any more.
+  /// Gives back a list of blocks, from any slabs of this size. Returns the slabs that it has
+  /// removed because no block of them is in use: a list for unmap_first().
   [[nodiscard]] Slab* give(FreeBlock* blocks) noexcept;
-  /// Adds a slab without blocks in use. `memory` is from map(), or of a slab that was given back.
+  /// Adds a slab of which no block is in use. `memory` comes from map() or unmap_first().
   void add(char* memory) noexcept;
   /// The bytes of all slabs.
   [[nodiscard]] std::size_t bytes() const noexcept { return count_ * kSlabBytes; }
 
-  /// The memory for a slab; nullptr: the system gives none.
+  /// Returns the memory for a slab, or nullptr if the system gives none.
   [[nodiscard]] static char* map() noexcept;
-  /// Gives the first slab of the list `unused` back to the system, and moves `unused` on. If the
-  /// process has as many mappings as it may have, the system does not take it: then its memory is
-  /// returned. It has no pages any more. Otherwise nullptr.
+  /// Removes the first slab from the list `unused` and gives it back to the system. Returns
+  /// nullptr. The system refuses if the process would then have too many mappings. In that case
+  /// this returns the memory of the slab, which has lost its contents and its pages.
   [[nodiscard]] static char* unmap_first(Slab*& unused) noexcept;
 
  private:
@@ -73,8 +73,8 @@ class Slabs {
   std::size_t count_ = 0;
 };
 
-/// kSlabBytes at a multiple of kSlabBytes, made of what `map_some` gives; nullptr if it gives none.
-/// `map_some(n)` maps n bytes, a multiple of kSlabBytes.
+/// Returns kSlabBytes bytes at a multiple of kSlabBytes, cut out of what `map_some` maps; nullptr
+/// if `map_some` fails. `map_some(n)` maps n bytes, a multiple of kSlabBytes.
 [[nodiscard]] char* map_aligned(char* (*map_some)(std::size_t)) noexcept;
 
 }  // namespace pv2

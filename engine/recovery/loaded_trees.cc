@@ -68,8 +68,9 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   parked_.push_back(execution, Disposition::kParkUnlock);
 }
 
-// The scheduler also hears of those that hold nothing: after that their locks do not change, and a
-// descendant's step may read them. They take nothing, so they may come before their ancestors.
+// The scheduler also learns the lock sets of procedures that held nothing. From then on these sets
+// do not change, and a descendant's step may read them. Such a procedure takes nothing, so the
+// scheduler may meet it before its ancestors.
 void LoadedTrees::restore_locks(EngineCore& core) {
   core.scheduler.settle(EntryList(std::move(parked_)));
   for (const NotRestored& failed : core.scheduler.restore(EntryList(std::move(holders_)))) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LoadedTrees: links the procedures that were read into trees, in order of id. Ids grow from parent
-// to child, so a procedure's ancestors are linked before it. Those that held locks take them at the
-// end of the section that has linked them. Where the record of a root is lost, a stand-in takes its
-// place. Nothing runs yet.
+// to child, so a procedure's ancestors are linked before it. At the end of each section that links,
+// the procedures that held locks take them. Where the record of a root is lost, a stand-in takes
+// its place. Nothing runs yet.
 
 #pragma once
 
@@ -37,8 +37,8 @@ class LoadedTrees {
   /// Links `loaded`, which has not left. From now on the table of live executions has it. Its locks
   /// are restored by the next restore_locks().
   void link(EngineCore& core, LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
-  /// What has been linked since the last call takes the locks that it held; the scheduler also
-  /// hears of those that held none. Called at the end of each section that links.
+  /// Tells the scheduler of the procedures that were linked since the last call. Those that held
+  /// their locks take them. Called at the end of each section that links.
   void restore_locks(EngineCore& core) PV2_REQUIRES(core.state_mutex);
   /// Gives stand-ins the nonces of the roots in whose place they are. After the last link().
   Status find_lost_nonces(EngineCore& core) PV2_EXCLUDES(core.state_mutex);

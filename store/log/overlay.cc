@@ -31,11 +31,11 @@ void sort_by_key(std::vector<Overlay::Row>& rows) {
       [](const Overlay::Row& row) { return row.full_key.size(); }, is_before);
 }
 
-// How much is indexed without letting a reader in.
+// A reader waits at most for so many bytes to be indexed.
 constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
 
-// A piece of what a reader has to do first, the oldest segment first: between two pieces others may
-// get the mutex. Returns whether more is left.
+// Indexes a piece, of the oldest segment that needs it. Returns whether more is left. Others may
+// get the mutex between two pieces.
 bool index_some_of(const std::vector<std::shared_ptr<Segment>>& segments) {
   return std::any_of(segments.begin(), segments.end(),
                      [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
@@ -56,10 +56,12 @@ bool Overlay::empty() const {
 }
 
 void Overlay::index_all() {
-  for (bool more = true; more;) {
+  std::vector<std::shared_ptr<Segment>> all;
+  {
     MutexLock lock(segments_mutex_);
-    more = index_some_of(segments_);
+    all = segments_;
   }
+  index_these(all);
 }
 
 void Overlay::index_these(const std::vector<std::shared_ptr<Segment>>& segments) {
@@ -81,7 +83,7 @@ std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   }
 }
 
-// The same for the order of their keys.
+// Sorts a piece of the keys, as index_some_of() indexes one.
 bool Overlay::sort_some() {
   return std::any_of(segments_.begin(), segments_.end(),
                      [](const auto& segment) { return segment->sort_some(); });
@@ -158,7 +160,7 @@ Overlay::Checkpoint Overlay::begin_checkpoint() {
   return checkpoint;
 }
 
-// None of them changes: they were read whole, and this thread alone makes checkpoints.
+// The segments do not change: they were read whole, and only this thread makes checkpoints.
 Overlay::Checkpoint Overlay::begin_take_over(std::size_t bytes_max) {
   Checkpoint checkpoint;
   auto& segments = checkpoint.segments;
@@ -185,8 +187,8 @@ Overlay::Checkpoint Overlay::begin_take_over(std::size_t bytes_max) {
   return checkpoint;
 }
 
-// The segments are removed first: as long as one is there, what the next one has forgotten would be
-// found in it.
+// The segments go first. If the next segment forgot a row before that, a reader would find the row
+// in a segment of the checkpoint.
 void Overlay::end_checkpoint(const Checkpoint& checkpoint) {
   {
     MutexLock lock(segments_mutex_);

@@ -53,7 +53,7 @@ class Overlay {
     friend class Overlay;
     std::vector<std::string_view> replaced;  // rows that it has inserted, and the next one has
     std::vector<std::shared_ptr<Segment>> segments;  // in which the views lie, oldest first
-    std::shared_ptr<Segment> next;                   // null: there is none, or it does not matter
+    std::shared_ptr<Segment> next;                   // null: it replaces nothing
   };
   /// Rows in the order of their keys, each once. Keeps the segments that they lie in.
   struct Snapshot {
@@ -72,14 +72,15 @@ class Overlay {
   /// same instant: what it takes from the database fits to the rows.
   [[nodiscard]] Snapshot collect(std::string_view prefix, const std::function<void()>& and_then)
       PV2_EXCLUDES(segments_mutex_);
-  /// What the database needs before the oldest segment, which does not grow any more, can be
-  /// removed: its rows, except those that the next segment replaces. The next one was written by
-  /// this process, so it is durable.
+  /// Collects what the database needs before the oldest segment can be removed: the rows of that
+  /// segment, except those that the next segment replaces. The oldest segment does not grow any
+  /// more. This process has written the next segment, so that one is durable.
   [[nodiscard]] Checkpoint begin_checkpoint() PV2_EXCLUDES(segments_mutex_);
-  /// The same for segments that were read, of which perhaps no sync has ever reached the disk: for
-  /// the oldest ones together, as many as have `bytes_max` bytes, and one at least.
+  /// The same for a log that this process has read. Perhaps no sync has brought it to the disk, so
+  /// no row is left out. The checkpoint has the oldest segments that together have `bytes_max`
+  /// bytes, and at least one.
   [[nodiscard]] Checkpoint begin_take_over(std::size_t bytes_max) PV2_EXCLUDES(segments_mutex_);
-  /// Removes the segments of a checkpoint; the database has its rows.
+  /// Removes the segments of a checkpoint. Called when the database has its rows.
   void end_checkpoint(const Checkpoint& checkpoint) PV2_EXCLUDES(segments_mutex_);
   [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
 

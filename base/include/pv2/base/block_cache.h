@@ -4,7 +4,7 @@
 // makes them and another one destroys them. Each thread keeps some free blocks of each size. It
 // hands full batches of them to a common depot, from which other threads take them. So most blocks
 // cost a few instructions, where malloc and free would take the lock of a shared arena. New blocks
-// come from slabs (base/slab.h): those that a thread takes one after the other lie side by side.
+// come from slabs (base/slab.h). Blocks that a thread takes in a row lie side by side.
 
 #pragma once
 
@@ -17,12 +17,12 @@ namespace pv2 {
 /// Larger blocks come from operator new each time.
 inline constexpr std::size_t kCachedBlockMax = 512;
 
-/// A block of at least `bytes`, aligned like one from operator new; throws std::bad_alloc. Any
-/// thread may give it back, with the same number of bytes. A thread keeps at most 64 free blocks of
-/// each size, and the depot at most 256 KiB of each size. The other free blocks go back to the
-/// system with their slab of 256 KiB, as soon as no block of it is in use or kept. Under the
-/// sanitizers for addresses and threads each block comes from operator new, so that the sanitizers
-/// see it end. Thread-safe.
+/// Returns a block of at least `bytes` bytes, aligned like one from operator new. Throws
+/// std::bad_alloc. Any thread may give it back, with the same number of bytes. A thread keeps at
+/// most 64 free blocks of each size, and the depot at most 256 KiB of each size. A slab of 256 KiB
+/// goes back to the system when none of its blocks is in use or kept. Under the sanitizers for
+/// addresses and threads each block comes from operator new, so that the sanitizers see it end.
+/// Thread-safe.
 [[nodiscard]] void* take_block(std::size_t bytes);
 void give_block(void* block, std::size_t bytes) noexcept;
 

@@ -50,7 +50,7 @@ struct SchedulerCaller {
   std::size_t seat = 0;
 };
 
-/// An entry whose locks could not be restored. `why` names the key and its holder.
+/// An entry that could not take its locks back. `why` names the key and its holder.
 struct NotRestored {
   SchedulerEntry* entry;
   Status why;
@@ -80,9 +80,10 @@ class ProcedureScheduler {
   /// one step more.
   [[nodiscard]] virtual bool contended(const SchedulerEntry& entry) const = 0;
 
-  /// Like admit(), for entries whose records say that they held their locks: called at load,
-  /// ancestors first, then by id, before anything is queued. Each takes its whole lock set, even if
-  /// others wait for it; or nothing, if another entry holds a part of it. Returns the latter.
+  /// Like admit(), for entries whose records say that they held their locks. Called at load,
+  /// ancestors first, then by id, before anything is queued. An entry takes its whole lock set,
+  /// even if others wait for it. If another entry holds a part of the set, the entry takes nothing,
+  /// and is returned with the reason.
   virtual std::vector<NotRestored> restore(EntryList&& batch) = 0;
 
   /// Does with each entry of the batch, in order, what its disposition says, in one critical

@@ -31,8 +31,8 @@ class SegmentFiles;
 struct LevelDbOptions {
   /// Whether a path where nothing exists becomes a new store; if not, kNotFound.
   bool create_if_missing = true;
-  /// How much LevelDB keeps in memory before it writes a table; a restart replays as much, or the
-  /// last checkpoint, if that is more. 4 MiB is LevelDB's default.
+  /// How much LevelDB keeps in memory before it writes a table. A restart replays as much, or the
+  /// last checkpoint if that is larger. 4 MiB is LevelDB's default.
   std::size_t write_buffer_bytes = std::size_t{4} << 20;
   std::size_t block_cache_bytes = std::size_t{8} << 20;
 
