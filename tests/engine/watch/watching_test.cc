@@ -283,8 +283,9 @@ TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from
     hangs.count_down();
     may_end.wait();
   });
-  CHECK(executor.submit(Job(world.engine.world, "quick")).ok());
+  const auto quick = executor.submit(Job(world.engine.world, "quick"));
   hangs.wait();
+  CHECK(executor.wait(quick->id).ok());
 
   const auto offloads = executor.submit(Job(world.engine.world, "offloads"));
   std::latch called(1);
