@@ -131,8 +131,9 @@ void count_no_return(Execution& member, NoReturn now) {
 
 NoReturn no_return_now(Execution& member) {
   if (stands_beyond_return(member)) return NoReturn::kBeyond;
-  const bool has_begun = !is_to_be_undone(member) && has_begun_no_return(member);
-  return has_begun ? NoReturn::kBegun : NoReturn::kAhead;
+  // A step that is in flight may still pass the point, also in a domain that has failed meanwhile.
+  const bool may_pass = member.phase == Phase::kInFlight || !is_to_be_undone(member);
+  return may_pass && has_begun_no_return(member) ? NoReturn::kBegun : NoReturn::kAhead;
 }
 
 void note_no_return(Execution& member) {

@@ -239,6 +239,58 @@ TEST_CASE("an abort is refused while the first run of a point of no return is no
   CHECK(engine.result(id).status.ok());
 }
 
+TEST_CASE(
+    "an abort is refused while a step of a failed part may still pass its point of no return") {
+  const bool passes = GENERATE(true, false);
+  const auto spawns = [](auto spawn_all) {
+    return JobScript{.steps = 2, .run = [spawn_all](JobRun& run) {
+                       if (run.step == 1) spawn_all(run);
+                       return usual();
+                     }};
+  };
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["root"] = spawns([](JobRun& run) {
+    run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
+  });
+  scripts["part"] = spawns([](JobRun& run) {
+    run.spawn("fails");
+    run.ctx.spawn(CommittingJob(run.world, "commits"));
+  });
+  scripts["fails"] = waiting_at(1);
+  scripts["fails"].run = [awaits = scripts["fails"].run](JobRun& run) {
+    const auto outcome = awaits(run);
+    return outcome ? outcome : std::optional(Say::fail("failed"));
+  };
+  scripts["commits"] = waiting_at(3, 5);
+  scripts["commits"].run = [passes, awaits = scripts["commits"].run](JobRun& run) {
+    const auto outcome = awaits(run);
+    return outcome || passes || run.step != 3 ? outcome : std::optional(Say::fail("failed too"));
+  };
+  engine.open();
+  const ProcedureId root = engine.submit("root");
+  engine.run();
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  REQUIRE(engine.world.answer_one("fail"));
+  engine.run();
+  REQUIRE(engine.world.answer_one("go on"));
+  engine.run();
+  REQUIRE(engine.faults().held() == 2);
+  engine.faults().release();
+  engine.store().pump_some(1);  // the failure is durable, the step at the point of no return is not
+
+  const Status refused = engine.executor().abort(root);
+  CHECK(refused.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("has begun its point of no return"));
+  engine.run();
+  if (passes) {
+    CHECK_FALSE(engine.describe(root).parked);
+    CHECK(engine.describe({root.value + 1}).parked);
+  } else {
+    CHECK(engine.result(root).status.ok());  // the part was undone, and its failure reported
+  }
+}
+
 TEST_CASE("a point of no return that waits for its lock has not begun, also after a restart") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
