@@ -183,8 +183,12 @@ void StoryOrders::heard(std::size_t number, const Status& answer) {
                             answer.to_string() + ", its preview " + order.preview.to_string();
   order.answer = answer.ok() ? Answer::kDone : Answer::kRefused;
   // An abort is a message, which may become durable too late. An order that ends a tree waits for
-  // running steps; these may end the tree meanwhile, or a wider domain may fail.
-  const bool may_be_late = order.verb == RepairVerb::kFailAndRollBack || order.waits;
+  // running steps; these may end the tree meanwhile, or a wider domain may fail. If the part that
+  // it ends goes forward, it also waits until that part is stopped, even though no step runs.
+  const bool is_overtaken = order.verb == RepairVerb::kBypass &&
+                            answer.message().find("could be bypassed") != std::string_view::npos;
+  const bool may_be_late =
+      order.verb == RepairVerb::kFailAndRollBack || order.waits || is_overtaken;
   const bool too_late =
       may_be_late && order.preview.ok() && answer.code() == StatusCode::kFailedPrecondition;
   if (answer.code() != order.preview.code() && !too_late) found_.add(words);

@@ -230,8 +230,11 @@ std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
 }
 
 bool TaskPlan::has_concurrent_undos(std::size_t root) const {
-  return std::any_of(tasks.begin(), tasks.end(),
-                     [root](const TaskSpec& task) { return task.root == root && task.beside; });
+  const auto members = tree(root);
+  const auto beside = [this](std::size_t index) { return tasks[index].beside; };
+  const auto reports = [this](std::size_t index) { return tasks[index].reports; };
+  return std::any_of(members.begin(), members.end(), beside) ||
+         std::count_if(members.begin(), members.end(), reports) > 1;
 }
 
 std::size_t TaskPlan::domain_of(std::size_t task) const {

@@ -107,7 +107,9 @@ struct TaskPlan {
   }
   /// `aborted`: whether the tree may have been aborted.
   [[nodiscard]] TreeFate fate(std::size_t root, bool aborted) const;
-  /// Whether children anywhere below this root are undone concurrently.
+  /// Whether several members of this tree may be in the middle of their undo at the same time:
+  /// children that are undone concurrently, or domains that are undone by themselves. A turn of an
+  /// undo that has begun goes on when a wider domain fails, also if another member is parked then.
   [[nodiscard]] bool has_concurrent_undos(std::size_t root) const;
   /// The domain, which fails as a whole, of a task: the index of a root, or of a child that
   /// reports.
