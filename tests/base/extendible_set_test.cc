@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An ExtendibleSet holds what a plain set holds, whatever its hashes are like, and no insertion
+// reads more than the entries of a bucket.
+
+#include "pv2/base/extendible_set.h"
+
+#include <pv2/base/random.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "support/catch.h"
+
+namespace pv2::testing::extendible_set_test {
+namespace {
+
+std::size_t hashed = 0;  // how many hashes were asked for
+
+// Keys are found by themselves, and by their text.
+struct Text {
+  std::uint64_t number;
+};
+template <std::uint64_t (*kHash)(std::uint64_t)>
+struct Hash {
+  using is_transparent = void;
+  std::size_t operator()(std::uint64_t key) const noexcept {
+    ++hashed;
+    return kHash(key);
+  }
+  std::size_t operator()(const Text& text) const noexcept { return (*this)(text.number); }
+};
+struct Equal {
+  using is_transparent = void;
+  bool operator()(std::uint64_t one, std::uint64_t other) const noexcept { return one == other; }
+  bool operator()(const Text& text, std::uint64_t key) const noexcept { return text.number == key; }
+  bool operator()(std::uint64_t key, const Text& text) const noexcept { return text.number == key; }
+};
+template <std::uint64_t (*kHash)(std::uint64_t)>
+using SetBy = ExtendibleSet<boost::unordered_flat_set<std::uint64_t, Hash<kHash>, Equal>>;
+
+std::uint64_t mixed(std::uint64_t key) { return (key ^ key >> 31) * 0x7FB5D329728EA185ULL; }
+std::uint64_t itself(std::uint64_t key) { return key; }
+std::uint64_t far_apart(std::uint64_t key) { return key << 40; }
+std::uint64_t one_of_eight(std::uint64_t key) { return key % 8; }
+
+template <class Set>
+std::set<std::uint64_t> all_of(const Set& set) {
+  std::set<std::uint64_t> all;
+  set.for_each([&](std::uint64_t key) { CHECK(all.insert(key).second); });
+  return all;
+}
+
+template <class Set>
+void compare_with_a_plain_set(std::uint64_t keys, int moves) {
+  Set set;
+  std::set<std::uint64_t> plain;
+  Random random(7);
+  bool same = true;
+  for (int i = 0; i < moves; ++i) {
+    const std::uint64_t key = random.below(keys);
+    // It grows for a while and shrinks for a while.
+    const bool adds = random.below(4) != 0 ? (i / (moves / 4)) % 2 == 0 : random.below(2) == 0;
+    same = same && (adds ? set.insert(key) == plain.insert(key).second
+                         : set.erase(key) == (plain.erase(key) != 0));
+    const std::uint64_t looked_for = random.below(keys);
+    const std::uint64_t* const found = set.find(Text{looked_for});
+    same = same && (found != nullptr ? *found == looked_for && plain.contains(looked_for)
+                                     : !plain.contains(looked_for));
+    same = same && set.size() == plain.size();
+  }
+  CHECK(same);
+  CHECK(all_of(set) == plain);
+  set.clear();
+  CHECK(set.size() == 0);
+  CHECK(all_of(set).empty());
+  CHECK(set.insert(1));
+}
+
+}  // namespace
+
+TEST_CASE("an extendible set holds what a plain set holds, whatever its hashes are like") {
+  constexpr std::uint64_t kMany = 12 * SetBy<mixed>::kBucketMax;
+  compare_with_a_plain_set<SetBy<mixed>>(kMany, 200'000);
+  compare_with_a_plain_set<SetBy<itself>>(kMany, 200'000);
+  compare_with_a_plain_set<SetBy<far_apart>>(kMany, 200'000);
+  compare_with_a_plain_set<SetBy<one_of_eight>>(100, 2'000);
+}
+
+TEST_CASE("no insertion into an extendible set reads more than the entries of a bucket") {
+  constexpr std::uint64_t kKeys = 60 * SetBy<mixed>::kBucketMax;
+  constexpr std::size_t kHashesPerEntry = 3;  // where it goes, and in which bucket
+  SetBy<mixed> set;
+  std::size_t most = 0;
+  for (std::uint64_t key = 0; key < kKeys; ++key) {
+    const std::size_t before = hashed;
+    REQUIRE(set.insert(key));
+    most = std::max(most, hashed - before);
+  }
+  CHECK(set.size() == kKeys);
+  CHECK(most > SetBy<mixed>::kBucketMax);
+  CHECK(most <= kHashesPerEntry * SetBy<mixed>::kBucketMax);
+}
+
+TEST_CASE("entries with the same hash are in the set although no split tells them apart") {
+  constexpr std::uint64_t kKeys = SetBy<one_of_eight>::kBucketMax + 200;
+  SetBy<one_of_eight> set;
+  for (std::uint64_t key = 0; key < kKeys; ++key) REQUIRE(set.insert(8 * key));
+  CHECK(set.size() == kKeys);
+  CHECK(set.find(std::uint64_t{8 * (kKeys - 1)}) != nullptr);
+  CHECK(set.find(std::uint64_t{1}) == nullptr);
+  CHECK(set.insert(1));
+  CHECK_FALSE(set.insert(8));
+}
+
+}  // namespace pv2::testing::extendible_set_test
