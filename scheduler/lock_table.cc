@@ -32,12 +32,12 @@ std::uint32_t hash_of(const ResourceKey& key) noexcept {
 
 LockTable::~LockTable() {
   known_.clear();
-  for (LockNode* node : nodes_) {
+  nodes_.for_each([](LockNode* node) {
     // Entries that hold or wait at the end belong to their owner; their records belong to the
     // table.
     node->holders.clear();
     delete node;
-  }
+  });
   for (LockBlock* blocks : many_blocks_) delete[] blocks;
 }
 
@@ -108,7 +108,7 @@ void LockTable::forget(SchedulerEntry& entry) {
 
 LockNode& LockTable::node_for(ResourceKey&& key) {
   const Probe probe{key, hash_of(key)};
-  if (const auto found = nodes_.find(probe); found != nodes_.end()) return **found;
+  if (LockNode* const* const found = nodes_.find(probe)) return **found;
 
   auto node = std::make_unique<LockNode>();
   node->key = std::move(key);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <pv2/base/clock.h>
+#include <pv2/base/extendible_set.h>
 #include <pv2/base/resource.h>
 #include <pv2/base/status.h>
 
@@ -232,13 +233,13 @@ class LockTable {
   /// Visits every entry that waits, in no order.
   template <class Visit>
   void for_each_waiter(Visit&& visit) const {
-    for (const LockNode* node : nodes_) {
+    nodes_.for_each([&](const LockNode* node) {
       node->for_each_line([&](const LockRecordList& line) {
         for (const LockRecord& record : line) {
           if (is_first(record)) visit(record.entry());
         }
       });
-    }
+    });
   }
 
   // Ranks: lock_table_ranks.cc.
@@ -302,7 +303,7 @@ class LockTable {
   }
   void forget_cycles_with(const SchedulerEntry& entry);
 
-  boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
+  ExtendibleSet<boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual>> nodes_;
   // The same nodes in the order in which they became known, for walks made in sections.
   using Keys = boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>>;
   Keys known_;

@@ -20,7 +20,8 @@ void LockTable::check_invariants() const {
   std::size_t limited = 0;
   for (const LockNode& node : known_) {
     PV2_ASSERT(node.references != 0, "only a key with references is known");
-    PV2_ASSERT(nodes_.contains(const_cast<LockNode*>(&node)), "a key in the list is in the index");
+    PV2_ASSERT(nodes_.find(const_cast<LockNode*>(&node)) != nullptr,
+               "a key in the list is in the index");
     limited += node.limited() ? 1 : 0;
     check_holders(node, entries);
     nested += check_waiters(node, entries, descendants);

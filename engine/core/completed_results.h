@@ -7,10 +7,12 @@
 #pragma once
 
 #include <pv2/base/block_cache.h>
+#include <pv2/base/extendible_set.h>
 #include <pv2/base/ids.h>
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <optional>
 
@@ -42,7 +44,7 @@ class CompletedResults {
   /// Adds the newest result. Its id must not be there yet.
   void add(Completed completed);
   [[nodiscard]] const Completed* find(ProcedureId id) const;
-  [[nodiscard]] bool contains(ProcedureId id) const { return by_id_.contains(id); }
+  [[nodiscard]] bool contains(ProcedureId id) const { return by_id_.find(id) != nullptr; }
   /// False: there is no such result.
   bool erase(ProcedureId id);
   /// Removes and returns the oldest result if there are too many results or too many bytes.
@@ -58,12 +60,29 @@ class CompletedResults {
  private:
   using ByAge = std::list<Completed, BlockAllocator<Completed>>;
   using Place = ByAge::iterator;
+  struct Entry {
+    ProcedureId id;
+    Place place;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(ProcedureId id) const noexcept { return std::hash<ProcedureId>()(id); }
+    std::size_t operator()(const Entry& entry) const noexcept { return (*this)(entry.id); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const Entry& one, const Entry& other) const noexcept {
+      return one.id == other.id;
+    }
+    bool operator()(ProcedureId id, const Entry& entry) const noexcept { return id == entry.id; }
+    bool operator()(const Entry& entry, ProcedureId id) const noexcept { return id == entry.id; }
+  };
   Completed take(Place place);
 
   const std::size_t count_max_;
   const std::size_t bytes_max_;
   ByAge by_age_;  // oldest first
-  boost::unordered_flat_map<ProcedureId, Place, std::hash<ProcedureId>> by_id_;
+  ExtendibleSet<boost::unordered_flat_set<Entry, Hash, Equal>> by_id_;
   std::size_t bytes_ = 0;
 };
 

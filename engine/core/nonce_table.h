@@ -15,16 +15,15 @@
 // removes the entry before that, in the same section. So a worker may read the nonce of the root
 // that it runs without the state mutex, like the rest of its identity.
 //
-// When the table grows it reads each nonce through its pointer, under the state mutex. On the way
-// to a million nonces the slowest add() takes 131 to 168 ms; a table that has the nonces by value
-// needs 78 to 94 ms. The pointers take half the memory of that, for as long as a root lives.
+// A bucket of the table that is split reads each nonce through its pointer, under the state mutex.
 
 #pragma once
 
 #include <pv2/base/assert.h>
+#include <pv2/base/extendible_set.h>
 #include <pv2/base/ids.h>
 
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -41,50 +40,56 @@ struct KnownNonce {
 
 /// Guarded by the engine's state mutex.
 class NonceTable {
-  // By the nonce to which the key points.
+  struct Entry {
+    const NonceUse* use;
+    ProcedureId id;
+  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(const Nonce& nonce) const noexcept { return std::hash<Nonce>()(nonce); }
-    std::size_t operator()(const NonceUse* use) const noexcept { return (*this)(use->nonce); }
+    std::size_t operator()(const Entry& entry) const noexcept { return (*this)(entry.use->nonce); }
   };
   struct Equal {
     using is_transparent = void;
-    bool operator()(const NonceUse* one, const NonceUse* other) const noexcept {
-      return one->nonce == other->nonce;
+    bool operator()(const Entry& one, const Entry& other) const noexcept {
+      return one.use->nonce == other.use->nonce;
     }
-    bool operator()(const Nonce& nonce, const NonceUse* use) const noexcept {
-      return nonce == use->nonce;
+    bool operator()(const Nonce& nonce, const Entry& entry) const noexcept {
+      return nonce == entry.use->nonce;
+    }
+    bool operator()(const Entry& entry, const Nonce& nonce) const noexcept {
+      return nonce == entry.use->nonce;
     }
   };
-  using Map = boost::unordered_flat_map<const NonceUse*, ProcedureId, Hash, Equal>;
 
  public:
   /// `use` is that of `id`. False: the table has another use of that nonce, which stays.
   bool add(ProcedureId id, const NonceUse& use) {
     PV2_ASSERT(id && use.nonce, "a nonce that is used names a procedure");
-    return map_.emplace(&use, id).second;
+    return entries_.insert({&use, id});
   }
   /// False: `nonce` is none, or the table does not have it as that of `id`.
   bool remove(const Nonce& nonce, ProcedureId id) {
     if (!nonce) return false;
-    const auto at = map_.find(nonce);
-    if (at == map_.end() || at->second != id) return false;
-    map_.erase(at);
-    return true;
+    const Entry* const entry = entries_.find(nonce);
+    return entry != nullptr && entry->id == id && entries_.erase(nonce);
   }
-  void clear() { map_.clear(); }
+  void clear() { entries_.clear(); }
 
   [[nodiscard]] std::optional<KnownNonce> find(const Nonce& nonce) const {
-    const auto at = map_.find(nonce);
-    if (at == map_.end()) return std::nullopt;
-    return KnownNonce{at->second, at->first->fingerprint};
+    const Entry* const entry = entries_.find(nonce);
+    if (entry == nullptr) return std::nullopt;
+    return KnownNonce{entry->id, entry->use->fingerprint};
   }
-  [[nodiscard]] std::size_t size() const noexcept { return map_.size(); }
-  [[nodiscard]] Map::const_iterator begin() const { return map_.begin(); }
-  [[nodiscard]] Map::const_iterator end() const { return map_.end(); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  /// Calls `look` with the id and the use of each nonce.
+  template <class Look>
+  void for_each(Look look) const {
+    entries_.for_each([&](const Entry& entry) { look(entry.id, *entry.use); });
+  }
 
  private:
-  Map map_;
+  ExtendibleSet<boost::unordered_flat_set<Entry, Hash, Equal>> entries_;
 };
 
 }  // namespace pv2

@@ -35,16 +35,16 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
 
 // Every nonce belongs to a procedure that is live or has a result in memory.
 void audit_owners(const EngineState& state, AuditFindings& findings) {
-  for (const auto& [use, id] : state.submissions.nonces) {
+  state.submissions.nonces.for_each([&](ProcedureId id, const NonceUse& use) {
     const Completed* const completed = state.submissions.completed.find(id);
     const Execution* const live = state.live.find(id);
-    const bool is_its = (completed != nullptr && &*completed->nonce_use == use) ||
-                        (live != nullptr && &*live->nonce_use == use);
-    if (is_its) continue;
-    findings.add("nonce " + std::to_string(use->nonce.group) + "/" +
-                 std::to_string(use->nonce.value) + " is said to be that of " + name_of(id) +
+    const bool is_its = (completed != nullptr && &*completed->nonce_use == &use) ||
+                        (live != nullptr && &*live->nonce_use == &use);
+    if (is_its) return;
+    findings.add("nonce " + std::to_string(use.nonce.group) + "/" +
+                 std::to_string(use.nonce.value) + " is said to be that of " + name_of(id) +
                  ", which is not live, has no result in memory, or does not say so");
-  }
+  });
 }
 
 void audit_owned(const EngineState& state, const Nonce& nonce, ProcedureId id,

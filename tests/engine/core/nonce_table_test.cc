@@ -81,7 +81,8 @@ TEST_CASE("the table of nonces says what an ordered map says") {
     }
   }
   CHECK(table.size() == map.size());
-  for (const auto& [use, id] : table) CHECK(map.at(use->nonce).first == id);
+  table.for_each(
+      [&](ProcedureId id, const NonceUse& use) { CHECK(map.at(use.nonce).first == id); });
 }
 
 }  // namespace pv2::testing::nonce_table_test
