@@ -129,6 +129,7 @@ struct EngineState {
   std::vector<Execution*> held_back;
   /// Waits for procedures that are not in the tables, while the store is being loaded.
   std::vector<EarlyWait> early_waits;
+  std::uint64_t last_ticket = 0;   ///< Of those who wait for results.
   EntryList to_settle;             ///< Given to the scheduler before the mutex is released.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; no name: none of that type yet.
   /// The limits that OperatorConsole::set_limit() has made durable.

@@ -28,7 +28,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <forward_list>
 #include <memory>
 #include <string>
 
@@ -43,20 +42,13 @@
 #include "model/reply.h"
 #include "model/slot_list.h"
 #include "model/state_of.h"
+#include "model/wait_list.h"
 #include "pv2/engine/procedure.h"
 #include "pv2/engine/procedure_result.h"
 
 namespace pv2 {
 
 struct InsertCommit;
-
-/// A caller that waits for a result.
-struct Waiter {
-  Reply<Result<ProcedureResult>> reply;
-  std::uint64_t ticket = 0;  ///< Names the waiter, to withdraw it when its patience ends.
-};
-
-using Waiters = std::forward_list<Waiter, BlockAllocator<Waiter>>;  ///< The newest first.
 
 /// The record of a member that was in the middle of a step when its rollback was planned, as it was
 /// before that. It is restored if a wider domain fails before an undo of that step is recorded.
@@ -176,7 +168,7 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
   std::unique_ptr<Procedure> object;
   SlotList slots;
   InsertCommit* inserting = nullptr;  ///< Its first record, while that is on the way.
-  Waiters waiters;                    ///< Of a root: waiters for its result.
+  WaitList waiters;                   ///< Of a root: who waits for its result.
   Domain domain;                      ///< Used only in a head.
 
   /// Itself for a root.

@@ -350,7 +350,7 @@ void Admission::take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureR
   taker = results_.forgetting(std::move(taker), nonce);
   Execution* const live = core_.find(id);
   if (live != nullptr && core_.unavailable().ok()) {
-    live->waiters.push_front({std::move(taker)});
+    live->waiters.add({std::move(taker), ++core_.state.last_ticket});
   } else if (live != nullptr) {  // the stop came while the store was asked for the nonce
     effects.reply(std::move(taker), goes_on_in_next_life());
   } else if (const Completed* const completed = core_.state.submissions.completed.find(id)) {

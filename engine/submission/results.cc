@@ -6,8 +6,7 @@
 #include "submission/results.h"
 
 #include <algorithm>
-#include <forward_list>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -78,12 +77,12 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
     const bool is_early =
         !source.answer && source.live == nullptr && core_.loading.state() == Loading::State::kReads;
     if (source.live != nullptr || is_early) {
-      Waiter waiter{std::move(reply), next_ticket_++};
+      Waiter waiter{std::move(reply), ++core_.state.last_ticket};
       const std::uint64_t ticket = waiter.ticket;
       if (is_early) {
         core_.state.early_waits.push_back({id, std::move(waiter)});
       } else {
-        source.live->waiters.push_front(std::move(waiter));
+        source.live->waiters.add(std::move(waiter));
       }
       return ticket;
     }
@@ -122,7 +121,7 @@ void Results::admit(EarlyWait& wait, Effects& effects) {
   if (!reply) return;  // it was withdrawn
   Source source = look_up(wait.id);
   if (source.live != nullptr) {
-    source.live->waiters.push_front({std::move(reply), wait.waiter.ticket});
+    source.live->waiters.add({std::move(reply), wait.waiter.ticket});
   } else if (source.answer) {
     effects.reply(std::move(reply), *std::move(source.answer));
   } else {
@@ -181,25 +180,21 @@ Results::Source Results::look_up(ProcedureId id) {
 }
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
-  Waiters withdrawn;  // destroyed without the mutex: the callback is the caller's
+  // It is destroyed without the mutex, because the callback is the caller's.
+  std::optional<Reply<Result<ProcedureResult>>> withdrawn;
   StateLock lock(core_, Width::kNarrow);
   auto& early = core_.state.early_waits;  // in the order of their tickets
   const auto found = std::lower_bound(
       early.begin(), early.end(), ticket,
       [](const EarlyWait& wait, std::uint64_t wanted) { return wait.waiter.ticket < wanted; });
   if (found != early.end() && found->waiter.ticket == ticket && found->waiter.reply) {
-    withdrawn.push_front({std::exchange(found->waiter.reply, {})});
+    withdrawn = std::exchange(found->waiter.reply, {});
     return true;
   }
   Execution* const live = core_.find(id);
   if (live == nullptr) return false;
-  Waiters& waiters = live->waiters;
-  for (auto before = waiters.before_begin(); std::next(before) != waiters.end(); ++before) {
-    if (std::next(before)->ticket != ticket) continue;
-    withdrawn.splice_after(withdrawn.before_begin(), waiters, before);
-    return true;
-  }
-  return false;
+  withdrawn = live->waiters.withdraw(ticket);
+  return withdrawn.has_value();
 }
 
 Status Results::why_not_live(ProcedureId id) {

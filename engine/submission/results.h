@@ -74,7 +74,6 @@ class Results {
   EngineCore& core_;
   Publisher& publisher_;
   Acknowledgements acknowledgements_;
-  std::uint64_t next_ticket_ PV2_GUARDED_BY(core_.state_mutex) = 1;
 };
 
 }  // namespace pv2

@@ -5,8 +5,6 @@
 
 #include "submission/waiters.h"
 
-#include <forward_list>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -19,19 +17,17 @@ namespace pv2 {
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) {
   if (root.waiters.empty()) return;
-  if (std::next(root.waiters.begin()) == root.waiters.end()) {
-    effects.reply(std::move(root.waiters.front().reply), result);
-    return root.waiters.clear();
+  if (root.waiters.has_one()) {
+    return effects.reply(root.waiters.take_oldest().reply, result);
   }
   struct Crowd {
-    Waiters waiters;
+    WaitList waiters;
     Result<ProcedureResult> result;
   };
   auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});
-  root.waiters.clear();
   effects.crowds.push_back([&core, crowd = std::move(crowd)]() noexcept {
-    crowd->waiters.reverse();
-    for (Waiter& waiter : crowd->waiters) {
+    while (!crowd->waiters.empty()) {
+      Waiter waiter = crowd->waiters.take_oldest();
       switch (waiter.reply.on) {
         case ReplyOn::kHere:
         case ReplyOn::kWaitingCaller:

@@ -24,7 +24,7 @@ void answer_submitters(EngineCore& core, InsertCommit& commit, Execution& root, 
     } else if (is_stopping) {
       effects.reply(std::move(submitter.taker), goes_on_in_next_life());
     } else {
-      root.waiters.push_front({std::move(submitter.taker)});
+      root.waiters.add({std::move(submitter.taker), ++core.state.last_ticket});
     }
   }
 }
