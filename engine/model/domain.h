@@ -124,8 +124,8 @@ struct RareOfDomain {
   TreeWorks* works = nullptr;  ///< See Domain::works().
   // Of a root, so that an order need not look at every member:
   std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
-  /// Members that have begun to pass their point of no return. Members of domains whose failure is
-  /// recorded are not counted.
+  /// Members that have begun to pass their point of no return. In a domain whose failure is
+  /// recorded they count until their step has ended.
   std::uint32_t begun = 0;
   /// By id: parked members, and heads of parked domains. nullptr: there was none.
   std::unique_ptr<MembersById> standing;

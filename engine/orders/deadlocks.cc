@@ -39,14 +39,6 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
   return link.why == WaitLink::Why::kReported && member.phase == Phase::kWaiting;
 }
 
-// Whether a record that fails or aborts a domain around `member` is on its way.
-bool is_about_to_fail(Execution& member) {
-  for (Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
-    if (head->domain.deadlock_victim || head->domain.abort_accepted) return true;
-  }
-  return false;
-}
-
 // Whether the cycle opens without help: one of its members has ended, or a record that fails or
 // aborts a member's tree is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {

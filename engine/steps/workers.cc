@@ -57,12 +57,12 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
 
 // What becomes of a procedure that was polled.
 enum class Fate : std::uint8_t {
-  kTaken,          // Its step may begin.
-  kLeaves,         // Its domain failed after it was polled: it leaves flight.
-  kStays,          // The engine stops or its store failed: it stays as its last record says.
-  kStopped,        // A domain around it has failed, and will stop it with its other members.
-  kMakesWay,       // An order waits to end its domain: its turn to be undone is put back.
-  kWaitsForAbort,  // An abort was accepted: its point of no return does not begin.
+  kTaken,        // Its step may begin.
+  kLeaves,       // Its domain failed after it was polled: it leaves flight.
+  kStays,        // The engine stops or its store failed: it stays as its last record says.
+  kStopped,      // A domain around it has failed, and will stop it with its other members.
+  kMakesWay,     // An order waits to end its domain: its turn to be undone is put back.
+  kWaitsForEnd,  // A record that fails its domain is on the way: no point of no return begins.
 };
 
 Fate fate_of(Execution& execution, bool halted) {
@@ -73,7 +73,10 @@ Fate fate_of(Execution& execution, bool halted) {
   const bool failed = failing_domain(execution) != nullptr || tree.failing() != nullptr;
   if (failed && execution.turn_step() == 0) return Fate::kStopped;
   if (makes_way_for_order(execution)) return Fate::kMakesWay;
-  if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
+  const bool may_not_return = execution.no_return_mark != NoReturn::kNone;
+  if (may_not_return && stands_before_no_return(execution) && is_about_to_fail(execution)) {
+    return Fate::kWaitsForEnd;
+  }
   PV2_ASSERT(!tree.is_stopped() || execution.turn_step() != 0,
              "a procedure that is polled in a failed tree has its undo turn");
   return Fate::kTaken;
@@ -95,8 +98,8 @@ StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state
 void turn_away(EngineCore& core, Execution& execution, Fate fate, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (fate == Fate::kStays) return;
-  // kWaiting: the abort ends all waits.
-  execution.phase.move_to(fate == Fate::kWaitsForAbort ? Phase::kWaiting : Phase::kIdle);
+  // kWaiting: the failure ends all waits.
+  execution.phase.move_to(fate == Fate::kWaitsForEnd ? Phase::kWaiting : Phase::kIdle);
   if (execution.granted_by_poll()) core.settle(execution, Disposition::kParkUnlock);
   if (fate == Fate::kLeaves) left_flight(core, execution, effects);
   if (fate == Fate::kStopped) core.abandon_waits(execution);

@@ -131,8 +131,11 @@ void count_no_return(Execution& member, NoReturn now) {
 
 NoReturn no_return_now(Execution& member) {
   if (stands_beyond_return(member)) return NoReturn::kBeyond;
-  // A step that is in flight may still pass the point, also in a domain that has failed meanwhile.
-  const bool may_pass = member.phase == Phase::kInFlight || !is_to_be_undone(member);
+  // A step that was in flight when its domain failed may still pass the point. The later records of
+  // a member that is to be undone do not.
+  const bool was_in_flight =
+      member.phase == Phase::kInFlight && member.no_return_mark == NoReturn::kBegun;
+  const bool may_pass = was_in_flight || !is_to_be_undone(member);
   return may_pass && has_begun_no_return(member) ? NoReturn::kBegun : NoReturn::kAhead;
 }
 
@@ -212,6 +215,13 @@ void find_failures(Execution& root) {
   }
   if (found) spread_failures(root);
   note_failing(root);
+}
+
+bool is_about_to_fail(const Execution& member) {
+  for (const Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
+    if (head->domain.deadlock_victim || head->domain.abort_accepted) return true;
+  }
+  return false;
 }
 
 bool makes_way_for_order(Execution& member) {

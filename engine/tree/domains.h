@@ -90,6 +90,10 @@ void retire_plan(Domain& domain, Effects& effects);
 /// when. Walks the tree.
 void find_failures(Execution& root);
 
+/// Whether a record that fails or aborts a domain around `member` is on its way: no member of that
+/// domain begins its point of no return.
+[[nodiscard]] bool is_about_to_fail(const Execution& member);
+
 /// Whether an order is to end the widest stopped domain around `member`: nothing of it begins.
 [[nodiscard]] bool makes_way_for_order(Execution& member);
 

@@ -102,7 +102,7 @@ template <class Test>
 const Execution* find_few(Execution& root, Test is_it) {
   constexpr std::size_t kFew = 128;
   std::size_t left = kFew;
-  for (const Execution& member : Subtree(root)) {
+  for (Execution& member : Subtree(root)) {
     if (is_it(member)) return &member;
     if (--left == 0) return nullptr;
   }
@@ -132,10 +132,9 @@ Status why_not_abortable(Execution& root) {
   // The counts may be too high for a moment: members of a failing domain count until the work that
   // stops them has visited them, and members of a domain that an operator has ended until they have
   // left.
-  if ((is_beyond || root.domain.rare->begun != 0) && root.domain.works() != nullptr) {
-    return Status(StatusCode::kUnavailable,
-                  name + " cannot be aborted while a part of its tree ends or fails; try again");
-  }
+  const Status later(StatusCode::kUnavailable,
+                     name + " cannot be aborted while a part of its tree ends or fails; try again");
+  if ((is_beyond || root.domain.rare->begun != 0) && root.domain.works() != nullptr) return later;
   if (is_beyond) {
     const Execution* const beyond = find_few(
         root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBeyond; });
@@ -143,6 +142,11 @@ Status why_not_abortable(Execution& root) {
                                      : name_of(beyond->id) + " has passed its point of no return");
   }
   if (root.domain.rare->begun != 0) {
+    // In a domain that has failed, a member counts until its step has ended.
+    const Execution* const ending = find_few(root, [](Execution& member) {
+      return member.no_return_mark == NoReturn::kBegun && is_to_be_undone(member);
+    });
+    if (ending != nullptr) return later;
     const Execution* const begun = find_few(
         root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBegun; });
     return refused(begun == nullptr

@@ -37,11 +37,12 @@ bool is_to_be_ended(const Execution& member) {
   return false;
 }
 
-// An accepted abort ends the wait of a member that was about to pass its point of no return.
+// A failure that is on its way ends the wait of a member that was about to pass its point of no
+// return.
 bool waits_for_nothing(const Execution& member) {
   const bool wants = member.inbox && !member.inbox->wanted.empty();
   return !member.record.deadline && member.children().unfinished == 0 && member.slots.empty() &&
-         !wants && !has_work(member) && !member.root()->domain.abort_accepted;
+         !wants && !has_work(member) && !is_about_to_fail(member);
 }
 
 }  // namespace

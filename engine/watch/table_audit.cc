@@ -26,9 +26,9 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
   if (has_timer && member.phase != Phase::kWaiting) {
     findings.add_of(member, "it has a timer, and does not wait");
   }
-  // An accepted abort may have stopped the member when its deadline had passed.
+  // A failure that is on its way may have stopped the member when its deadline had passed.
   const bool waits_for_time = member.phase == Phase::kWaiting && member.record.deadline;
-  if (waits_for_time && !has_timer && !member.root()->domain.abort_accepted) {
+  if (waits_for_time && !has_timer && !is_about_to_fail(member)) {
     findings.add_of(member, "it waits for a deadline, and has no timer");
   }
 }

@@ -30,6 +30,14 @@ JobScript failing_at(std::uint32_t step) {
   }};
 }
 
+// Its first step is its point of no return.
+struct CommitsFirstKind : JobKind {
+  static constexpr std::string_view kType = "test.CommitsFirst";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kPointOfNoReturn), step(JobStep::kTwo, "TWO", kNoUndo));
+};
+using CommitsFirst = ScriptedJob<CommitsFirstKind>;
+
 // The answers to asynchronous aborts, in order.
 struct Answers {
   std::vector<Status> list;
@@ -240,7 +248,7 @@ TEST_CASE("an abort is refused while the first run of a point of no return is no
 }
 
 TEST_CASE(
-    "an abort is refused while a step of a failed part may still pass its point of no return") {
+    "an abort is put off while a step of a failed part may still pass its point of no return") {
   const bool passes = GENERATE(true, false);
   const auto spawns = [](auto spawn_all) {
     return JobScript{.steps = 2, .run = [spawn_all](JobRun& run) {
@@ -279,16 +287,45 @@ TEST_CASE(
   engine.faults().release();
   engine.store().pump_some(1);  // the failure is durable, the step at the point of no return is not
 
-  const Status refused = engine.executor().abort(root);
-  CHECK(refused.code() == StatusCode::kFailedPrecondition);
-  CHECK_THAT(refused.to_string(), ContainsSubstring("has begun its point of no return"));
+  const Status put_off = engine.executor().abort(root);
+  CHECK(put_off.code() == StatusCode::kUnavailable);
+  CHECK_THAT(put_off.to_string(), ContainsSubstring("while a part of its tree ends or fails"));
   engine.run();
   if (passes) {
     CHECK_FALSE(engine.describe(root).parked);
     CHECK(engine.describe({root.value + 1}).parked);
+    CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
   } else {
     CHECK(engine.result(root).status.ok());  // the part was undone, and its failure reported
   }
+}
+
+TEST_CASE("the last record of a part that failed at its point of no return forbids no abort") {
+  EngineWorld engine;
+  engine.world.scripts["root"] = {.steps = 2, .run = [](JobRun& run) {
+                                    if (run.step == 1) {
+                                      run.ctx.spawn(CommitsFirst(run.world, "part"),
+                                                    {.on_failure = OnFailure::kReport});
+                                    }
+                                    return usual();
+                                  }};
+  engine.world.scripts["part"] = failing_at(1);
+  auto options = engine.options();
+  options.registry.add<CommitsFirst>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("root");
+  const ProcedureId part{root.value + 1};
+  while (!engine.executor().inspect().describe(part).ok()) engine.executor().run_until_idle(1);
+  engine.faults().hold_commit(engine.faults().commits() + 2);  // the record after its failure
+  engine.run();
+  REQUIRE(engine.faults().held() == 1);
+  REQUIRE(engine.describe(part).state == ProcedureState::kFailed);
+  Answers answers;
+  answers.ask(engine, root);
+  engine.faults().release();
+  engine.run();
+  CHECK(answers.list == std::vector<Status>{Status()});
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
 }
 
 TEST_CASE("a point of no return that waits for its lock has not begun, also after a restart") {

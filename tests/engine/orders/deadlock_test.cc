@@ -174,6 +174,57 @@ TEST_CASE("a tree that has begun its point of no return is not undone to end a d
   CHECK(engine.result(younger).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("no point of no return begins while the failure that ends a deadlock is on its way") {
+  EngineWorld engine;
+  script_a_cycle(engine.world);
+  engine.world.scripts["younger"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                                       if (run.step == 2) {
+                                         run.ctx.spawn(CommittingJob(run.world, "commits"));
+                                         run.spawn("younger child");
+                                       }
+                                       return std::nullopt;
+                                     },
+                                     .locks = goods()};
+  const auto goes_on = [](JobRun& run) {
+    return run.ctx.await<std::string>([&](auto c) { run.world.ask(c); }) != nullptr;
+  };
+  engine.world.scripts["older"].children.clear();
+  engine.world.scripts["older"].run = [goes_on](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return std::nullopt;
+    if (!goes_on(run)) return Say::wait();
+    run.spawn("older child");
+    return std::nullopt;
+  };
+  engine.world.scripts["commits"] = {
+      .steps = 5, .run = [goes_on](JobRun& run) -> std::optional<Outcome> {
+        return run.step != 2 || goes_on(run) ? std::nullopt : std::optional(Say::wait());
+      }};
+  engine.open();
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do commits.1") == 1);
+  // "older" closes the cycle, and the third record from now on gives "younger" up. The second one
+  // says that "commits" comes to its point of no return.
+  engine.faults().hold_commit(engine.faults().commits() + 2);
+  REQUIRE(engine.world.answer_one("go on"));
+  engine.executor().run_until_idle(1);
+  REQUIRE(engine.world.answer_one("go on"));
+  engine.executor().run_until_idle(1);
+  engine.run();
+  REQUIRE(engine.faults().held() == 2);
+  engine.faults().release();
+  engine.store().pump_some(1);
+  REQUIRE(engine.describe({younger.value + 1}).step == 3);
+  engine.executor().run_until_idle(1);
+  engine.run_to_the_end();
+
+  CHECK(engine.world.journal.count("do commits.3") == 0);
+  CHECK(engine.result(younger).status.code() == StatusCode::kDeadlock);
+  CHECK(engine.result(younger).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(older).state == ProcedureState::kSuccess);
+}
+
 TEST_CASE("of two trees past their points of no return the younger is parked") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
