@@ -229,12 +229,23 @@ std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
   return members;
 }
 
+bool TaskPlan::is_within(std::size_t task, std::size_t other) const {
+  while (task != other && tasks[task].root != task) task = tasks[task].parent;
+  return task == other;
+}
+
 bool TaskPlan::has_concurrent_undos(std::size_t root) const {
   const auto members = tree(root);
   const auto beside = [this](std::size_t index) { return tasks[index].beside; };
-  const auto reports = [this](std::size_t index) { return tasks[index].reports; };
-  return std::any_of(members.begin(), members.end(), beside) ||
-         std::count_if(members.begin(), members.end(), reports) > 1;
+  if (std::any_of(members.begin(), members.end(), beside)) return true;
+  // Two tasks that report, neither of which is within the other.
+  for (const std::size_t one : members) {
+    for (const std::size_t other : members) {
+      const bool both = one != other && tasks[one].reports && tasks[other].reports;
+      if (both && !is_within(one, other) && !is_within(other, one)) return true;
+    }
+  }
+  return false;
 }
 
 std::size_t TaskPlan::domain_of(std::size_t task) const {

@@ -111,6 +111,8 @@ struct TaskPlan {
   /// children that are undone concurrently, or domains that are undone by themselves. A turn of an
   /// undo that has begun goes on when a wider domain fails, also if another member is parked then.
   [[nodiscard]] bool has_concurrent_undos(std::size_t root) const;
+  /// Whether a task is `other` or below it.
+  [[nodiscard]] bool is_within(std::size_t task, std::size_t other) const;
   /// The domain, which fails as a whole, of a task: the index of a root, or of a child that
   /// reports.
   [[nodiscard]] std::size_t domain_of(std::size_t task) const;
