@@ -15,7 +15,8 @@
 // removes the entry before that, in the same section. So a worker may read the nonce of the root
 // that it runs without the state mutex, like the rest of its identity.
 //
-// A bucket of the table that is split reads each nonce through its pointer, under the state mutex.
+// When a bucket of the table is split, each of its nonces is read through the pointer, under the
+// state mutex.
 
 #pragma once
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <set>
 #include <vector>
 
@@ -18,7 +20,8 @@
 namespace pv2::testing::extendible_set_test {
 namespace {
 
-std::size_t hashed = 0;  // how many hashes were asked for
+std::size_t hashed = 0;    // how many hashes were asked for
+std::size_t compared = 0;  // how many entries were compared with a key
 
 // Keys are found by themselves, and by their text.
 struct Text {
@@ -35,10 +38,36 @@ struct Hash {
 };
 struct Equal {
   using is_transparent = void;
-  bool operator()(std::uint64_t one, std::uint64_t other) const noexcept { return one == other; }
-  bool operator()(const Text& text, std::uint64_t key) const noexcept { return text.number == key; }
-  bool operator()(std::uint64_t key, const Text& text) const noexcept { return text.number == key; }
+  bool operator()(std::uint64_t one, std::uint64_t other) const noexcept {
+    ++compared;
+    return one == other;
+  }
+  bool operator()(const Text& text, std::uint64_t key) const noexcept {
+    return (*this)(text.number, key);
+  }
+  bool operator()(std::uint64_t key, const Text& text) const noexcept {
+    return (*this)(text.number, key);
+  }
 };
+// Takes memory as often as `left` says, and then throws.
+std::size_t left = SIZE_MAX;
+template <class T>
+struct FewArrays {
+  using value_type = T;
+  FewArrays() = default;
+  template <class U>
+  explicit FewArrays(const FewArrays<U>& /*other*/) noexcept {}
+  T* allocate(std::size_t count) {
+    if (left == 0) throw std::bad_alloc();
+    --left;
+    return std::allocator<T>().allocate(count);
+  }
+  void deallocate(T* array, std::size_t count) noexcept {
+    std::allocator<T>().deallocate(array, count);
+  }
+  bool operator==(const FewArrays& /*other*/) const = default;
+};
+
 template <std::uint64_t (*kHash)(std::uint64_t)>
 using SetBy = ExtendibleSet<boost::unordered_flat_set<std::uint64_t, Hash<kHash>, Equal>>;
 
@@ -103,6 +132,49 @@ TEST_CASE("no insertion into an extendible set reads more than the entries of a 
   CHECK(set.size() == kKeys);
   CHECK(most > SetBy<mixed>::kBucketMax);
   CHECK(most <= kHashesPerEntry * SetBy<mixed>::kBucketMax);
+}
+
+template <class Set>
+void expect_that_look_ups_compare_few() {
+  constexpr std::uint64_t kKeys = 40 * Set::kBucketMax;
+  Set set;
+  for (std::uint64_t key = 1; key <= kKeys; ++key) set.insert(key);
+  const std::size_t before = compared;
+  std::size_t found = 0;
+  for (std::uint64_t key = 1; key <= kKeys; ++key) found += set.find(key) != nullptr ? 1 : 0;
+  CHECK(found == kKeys);
+  CHECK(compared - before < 2 * kKeys);
+}
+
+TEST_CASE("a look-up in an extendible set compares few entries, whatever the hashes are like") {
+  expect_that_look_ups_compare_few<SetBy<mixed>>();
+  expect_that_look_ups_compare_few<SetBy<itself>>();
+  expect_that_look_ups_compare_few<SetBy<far_apart>>();
+}
+
+TEST_CASE("an extendible set is as it was when there is no memory to split a bucket") {
+  using Set = ExtendibleSet<
+      boost::unordered_flat_set<std::uint64_t, Hash<mixed>, Equal, FewArrays<std::uint64_t>>>;
+  Set set;
+  std::set<std::uint64_t> plain;
+  std::size_t refused = 0;
+  for (std::uint64_t key = 0; key < 5 * Set::kBucketMax; ++key) {
+    bool is_in = false;
+    for (std::size_t arrays = 0; !is_in; ++arrays) {  // one array more each time
+      left = arrays;
+      try {
+        is_in = set.insert(key);
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      }
+      REQUIRE((set.find(key) != nullptr) == is_in);
+      REQUIRE(set.size() == plain.size() + (is_in ? 1 : 0));
+    }
+    plain.insert(key);
+  }
+  left = SIZE_MAX;
+  CHECK(refused >= 8);
+  CHECK(all_of(set) == plain);
 }
 
 TEST_CASE("entries with the same hash are in the set although no split tells them apart") {

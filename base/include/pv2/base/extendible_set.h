@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExtendibleSet: a hash table that grows a bucket at a time. A table that grows as a whole reads
-// all of its entries at once, so with a million entries one insertion takes longer than 100 ms, and
-// everybody who needs the same mutex waits. Here a bucket has a bounded number of entries, and one
-// that is full is split into two. A directory with a power of two of places says which bucket an
-// entry is in. (Extendible hashing: Fagin and others, ACM TODS 4(3), 1979.)
+// ExtendibleSet: a hash table that grows a bucket at a time. A table that grows as a whole moves
+// all of its entries in one insertion. With a million entries whose hashes lie behind pointers,
+// that took 112 ms, and whoever needed the mutex that guards the table waited. Here a bucket has a
+// bounded number of entries, and one that is full is split into two. A directory with a power of
+// two of places says which bucket an entry is in. (Extendible hashing: Fagin and others, ACM TODS
+// 4(3), 1979.)
 //
 //     directory, depth 2     buckets, depth
 //         00 ------------->  entries with hashes 00.., 2
@@ -27,18 +28,22 @@
 namespace pv2 {
 
 /// `Entries` is a hash table of the kind of boost::unordered_flat_set, with small entries. Its hash
-/// and its equality also take the keys by which entries are found (is_transparent). Memory that the
-/// set has once taken stays with it until clear() or its end. Not thread-safe.
+/// and its equality also take the keys by which entries are found (is_transparent). Hashes that are
+/// the same in many entries make the set slow, as they do any hash table. The set keeps the memory
+/// of its entries until clear() or its end. Not thread-safe.
 template <class Entries>
 class ExtendibleSet {
  public:
   using Entry = typename Entries::value_type;
 
-  /// A bucket of so many entries is split before another one is added, which takes 0.1 to 0.4 ms.
+  /// A bucket of so many entries is split before another one is added. A split takes 0.1 to 0.4 ms.
   /// So many still fit into a flat set of 256 groups; for one more it would take 512.
   static constexpr std::size_t kBucketMax = 3359;
 
-  ExtendibleSet() { clear(); }
+  ExtendibleSet() {
+    buckets_.push_back(std::make_unique<Bucket>());
+    directory_.push_back(buckets_.front().get());
+  }
   ExtendibleSet(const ExtendibleSet&) = delete;
   ExtendibleSet& operator=(const ExtendibleSet&) = delete;
   ~ExtendibleSet() = default;
@@ -46,13 +51,15 @@ class ExtendibleSet {
   /// False: there is an equal entry, which stays. Throws std::bad_alloc; the set is then as it was.
   bool insert(const Entry& entry) {
     const std::uint64_t hash = spread(entry);
-    while (bucket_of(hash).entries.size() >= kBucketMax && split(hash)) {
+    while (bucket_of(hash).entries.size() >= kBucketMax) {
+      if (find(entry) != nullptr) return false;
+      if (!split(hash)) break;
     }
     const bool is_new = bucket_of(hash).entries.insert(entry).second;
     if (is_new) ++size_;
     return is_new;
   }
-  /// nullptr: there is no such entry. Valid until the next insertion.
+  /// nullptr: there is no such entry. Valid until the next insert(), clear(), or its own erase().
   template <class Key>
   [[nodiscard]] const Entry* find(const Key& key) const {
     const Entries& entries = bucket_of(spread(key)).entries;
@@ -69,12 +76,13 @@ class ExtendibleSet {
     --size_;
     return true;
   }
-  /// Gives the memory back, too.
-  void clear() {
-    std::vector<std::unique_ptr<Bucket>> one;
-    one.push_back(std::make_unique<Bucket>());
-    directory_.assign(1, one.front().get());
-    buckets_ = std::move(one);
+  /// Gives the memory of the entries back, too.
+  void clear() noexcept {
+    buckets_.resize(1);
+    buckets_.front()->entries = Entries();
+    buckets_.front()->depth = 0;
+    directory_.resize(1);
+    directory_.front() = buckets_.front().get();
     spare_ = Entries();
     depth_ = 0;
     size_ = 0;
@@ -98,10 +106,13 @@ class ExtendibleSet {
     unsigned depth = 0;  // its entries have so many first bits of the hash in common
   };
 
-  // A bucket looks at other bits of the hash than the directory does.
+  // The first bits of the result say where in the directory the bucket of a key is. They must not
+  // be those by which the table in the bucket places its entries, or all of them would have the
+  // same place. So the constant is none by which Boost multiplies a hash.
   template <class Key>
   [[nodiscard]] static std::uint64_t spread(const Key& key) noexcept {
-    return typename Entries::hasher()(key) * 0x9E3779B97F4A7C15ULL;
+    const std::uint64_t hash = typename Entries::hasher()(key);
+    return (hash ^ hash >> 32) * 0xD6E8FEB86659FD93ULL;
   }
   // In two shifts, because a depth of 0 would shift by all bits.
   [[nodiscard]] std::size_t place_of(std::uint64_t hash) const noexcept {
