@@ -75,6 +75,7 @@ std::uint64_t mixed(std::uint64_t key) { return (key ^ key >> 31) * 0x7FB5D32972
 std::uint64_t itself(std::uint64_t key) { return key; }
 std::uint64_t far_apart(std::uint64_t key) { return key << 40; }
 std::uint64_t one_of_eight(std::uint64_t key) { return key % 8; }
+std::uint64_t even_alike(std::uint64_t key) { return key % 2 == 0 ? 1 : mixed(key); }
 
 template <class Set>
 std::set<std::uint64_t> all_of(const Set& set) {
@@ -178,14 +179,20 @@ TEST_CASE("an extendible set is as it was when there is no memory to split a buc
 }
 
 TEST_CASE("entries with the same hash are in the set although no split tells them apart") {
-  constexpr std::uint64_t kKeys = SetBy<one_of_eight>::kBucketMax + 200;
-  SetBy<one_of_eight> set;
-  for (std::uint64_t key = 0; key < kKeys; ++key) REQUIRE(set.insert(8 * key));
-  CHECK(set.size() == kKeys);
-  CHECK(set.find(std::uint64_t{8 * (kKeys - 1)}) != nullptr);
-  CHECK(set.find(std::uint64_t{1}) == nullptr);
-  CHECK(set.insert(1));
-  CHECK_FALSE(set.insert(8));
+  constexpr std::uint64_t kAlike = SetBy<even_alike>::kBucketMax + 200;
+  SetBy<even_alike> set;
+  for (std::uint64_t key = 0; key < kAlike; ++key) REQUIRE(set.insert(2 * key));
+  CHECK(set.find(2 * (kAlike - 1)) != nullptr);
+  CHECK(set.find(2 * kAlike) == nullptr);
+  CHECK_FALSE(set.insert(2));
+  // Other buckets, which have many places of the directory now, are split as before.
+  constexpr std::uint64_t kOthers = 6 * SetBy<even_alike>::kBucketMax;
+  for (std::uint64_t key = 0; key < kOthers; ++key) REQUIRE(set.insert(2 * key + 1));
+  std::uint64_t found = 0;
+  for (std::uint64_t key = 0; key < kOthers; ++key)
+    found += set.find(2 * key + 1) != nullptr ? 1 : 0;
+  CHECK(found == kOthers);
+  CHECK(set.size() == kAlike + kOthers);
 }
 
 }  // namespace pv2::testing::extendible_set_test
