@@ -28,23 +28,30 @@ struct Waiter {
 };
 
 /// Callers in the order of their tickets, no two of which are the same. One word while it is empty.
+/// The state mutex guards the list of a root.
 class WaitList {
  public:
   [[nodiscard]] bool empty() const noexcept { return held_ == nullptr; }
   [[nodiscard]] bool has_one() const noexcept { return held_ != nullptr && !held_->others; }
 
+  /// Throws std::bad_alloc; the list is then as it was.
   void add(Waiter waiter) {
     if (!held_) {
       held_ = std::make_unique<Held>();
       held_->oldest = std::move(waiter);
       return;
     }
-    if (waiter.ticket < held_->oldest.ticket) std::swap(waiter, held_->oldest);
-    if (!held_->others) held_->others = std::make_unique<Others>();
-    Others& others = *held_->others;
+    PV2_ASSERT(waiter.ticket != held_->oldest.ticket, "each wait has a ticket of its own");
+    const bool is_oldest = waiter.ticket < held_->oldest.ticket;
+    auto made = held_->others ? nullptr : std::make_unique<Others>();
+    Others& others = made ? *made : *held_->others;
+    Waiter& later = is_oldest ? held_->oldest : waiter;
     const std::size_t before = others.size();
-    others.emplace_hint(others.end(), waiter.ticket, std::move(waiter.reply));
+    const auto place = others.try_emplace(others.end(), later.ticket);
     PV2_ASSERT(others.size() == before + 1, "each wait has a ticket of its own");
+    place->second = std::move(later.reply);
+    if (is_oldest) held_->oldest = std::move(waiter);
+    if (made) held_->others = std::move(made);
   }
   /// Removes the caller with `ticket`, and returns its reply. nullopt: there is none.
   [[nodiscard]] std::optional<Reply<Result<ProcedureResult>>> withdraw(std::uint64_t ticket) {

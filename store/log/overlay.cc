@@ -31,7 +31,7 @@ void sort_by_key(std::vector<Overlay::Row>& rows) {
       [](const Overlay::Row& row) { return row.full_key.size(); }, is_before);
 }
 
-// A reader waits at most for so many bytes to be indexed.
+// The bytes of one piece. A reader that needs the mutex waits until a piece is indexed.
 constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
 
 // Indexes a piece, of the oldest segment that needs it. Returns whether more is left. Others may

@@ -173,8 +173,6 @@ TEST_CASE("lives that end by a kill or by a power cut, in any order, lose nothin
   }
 }
 
-// What the killed process has written, and not synced, replaces a row of the segment before. The
-// next process reads it from the memory of the system.
 TEST_CASE("one write takes over a segment, or the whole log if LevelDB may stop a later write") {
   // LevelDB stops writes at twelve tables, and each segment may become one.
   const std::size_t segments_max = GENERATE(std::size_t{4}, std::size_t{12});
@@ -204,6 +202,8 @@ TEST_CASE("one write takes over a segment, or the whole log if LevelDB may stop 
   next.store().close();
 }
 
+// What the killed process has written, and not synced, replaces a row of the segment before. The
+// next process reads it from the memory of the system.
 TEST_CASE("a power cut anywhere in a take-over loses nothing that the taken-over log replaces") {
   // With 4 the log is taken over a segment at a time, with 12 all at once.
   const std::size_t segments = GENERATE(std::size_t{4}, std::size_t{12});

@@ -6,8 +6,10 @@
 #include "model/wait_list.h"
 
 #include <pv2/base/random.h>
+#include <pv2/base/sanitizers.h>
 
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +69,31 @@ TEST_CASE("whoever withdraws is told nothing, and all others are") {
     for (const auto& [ticket, waiting] : waits) expected.push_back(ticket);
     CHECK(told == expected);
   }
+}
+
+TEST_CASE("a list of callers is as it was when there is no memory for one more") {
+  if (kAddressSanitizer || kThreadSanitizer) return;  // their blocks come from operator new
+  const std::uint64_t newcomer = GENERATE(std::uint64_t{3}, std::uint64_t{9});
+  const bool has_others = GENERATE(false, true);
+  std::vector<std::uint64_t> told;
+  std::vector<std::uint64_t> expected{5};
+  WaitList list;
+  list.add(waiter(5, told));
+  if (has_others) {
+    list.add(waiter(7, told));
+    expected.push_back(7);
+  }
+  bool refused = false;
+  try {
+    const FewBlocksForTests none(0);
+    list.add(waiter(newcomer, told));
+  } catch (const std::bad_alloc&) {
+    refused = true;
+  }
+  CHECK(refused);
+  CHECK(list.has_one() != has_others);
+  tell_all(list);
+  CHECK(told == expected);
 }
 
 }  // namespace pv2::testing::wait_list_test

@@ -36,8 +36,8 @@ class ExtendibleSet {
  public:
   using Entry = typename Entries::value_type;
 
-  /// A bucket of so many entries is split before another one is added. A split takes 0.1 to 0.4 ms.
-  /// So many still fit into a flat set of 256 groups; for one more it would take 512.
+  /// A bucket with this many entries is full. The insertion that finds its bucket full splits it. A
+  /// flat set of 256 groups has room for this many entries. One more entry would need 512 groups.
   static constexpr std::size_t kBucketMax = 3359;
 
   ExtendibleSet() {
@@ -97,13 +97,13 @@ class ExtendibleSet {
   }
 
  private:
-  // With so many bits of the hash in common entries are not told apart any more: their bucket grows
-  // as a whole.
+  // The directory uses at most this many bits of a hash. A bucket whose entries share all of these
+  // bits grows as a whole.
   static constexpr unsigned kDepthMax = 16;
 
   struct Bucket : Recycled {
     Entries entries{};
-    unsigned depth = 0;  // its entries have so many first bits of the hash in common
+    unsigned depth = 0;  // how many of the first bits of the hash all entries share
   };
 
   // The first bits of the result say where in the directory the bucket of a key is. They must not
@@ -143,9 +143,9 @@ class ExtendibleSet {
     return true;
   }
 
-  // Copies all of `entries` into one of two that have room for them, by the bit at `depth` of the
-  // hash. A hash may have to be read from memory that no cache has, so those of a few entries are
-  // asked for one right after the other: then the processor waits for all of them at once.
+  // Copies each entry to `zeros` or to `ones`, by the bit at `depth` of its hash. Both have room
+  // for all entries. The hash of an entry may lie in memory that no cache has. So the loop reads
+  // the hashes of a few entries in a row, and the processor waits for all of them at once.
   static void deal(const Entries& entries, unsigned depth, Entries& zeros, Entries& ones) {
     constexpr std::size_t kAtOnce = 32;
     std::array<Entry, kAtOnce> some{};
@@ -168,7 +168,7 @@ class ExtendibleSet {
   }
 
   std::vector<std::unique_ptr<Bucket>> buckets_;
-  Entries spare_;  // empty; the memory of the bucket that was split last, for the next one
+  Entries spare_;  // has no entries, but the memory of the last bucket that was split
   std::vector<Bucket*> directory_;
   unsigned depth_ = 0;
   std::size_t size_ = 0;
