@@ -76,6 +76,13 @@ Status StoreLock::acquire(const std::string& file, const std::string& store) {
                                                  "directory elsewhere"
                                                : ""));
   }
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return Status(StatusCode::kIoError, fmt::format("cannot look at {}: {}", file,
+                                                    std::generic_category().message(error)));
+  }
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     const std::string holder = read_holder(fd);
@@ -95,15 +102,16 @@ Status StoreLock::acquire(const std::string& file, const std::string& store) {
     // store from opening here.
   }
   fd_ = fd;
+  device_ = facts.st_dev;
+  inode_ = facts.st_ino;
   return Status();
 }
 
 Status StoreLock::check(const std::string& file, const std::string& store) const {
   PV2_ASSERT(fd_ >= 0, "a store looks for its lock while it has one");
-  struct stat held {};
   struct stat named {};
-  const bool same = ::fstat(fd_, &held) == 0 && ::stat(file.c_str(), &named) == 0 &&
-                    held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+  const bool same =
+      ::stat(file.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_;
   return same ? Status() : store_is_gone(store, file + " is");
 }
 

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,9 @@ class StoreLock {
 
  private:
   int fd_ = -1;
+  // Those of the file, which keep as long as it is open.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 }  // namespace pv2

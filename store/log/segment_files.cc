@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files of the operating system. A write that is cut short is continued: the kernel may do that at
-// any signal.
+// any signal. What is written durably goes past the page cache (O_DIRECT), if the file system can
+// do that.
 
 #include "pv2/store/segment_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,11 +18,16 @@
 namespace pv2 {
 namespace {
 
-Status failed(std::string_view act, const std::string& path) {
-  const int error = errno;
+Status failed(std::string_view act, const std::string& path, int error = errno) {
   const bool full = error == ENOSPC || error == EDQUOT;
   return Status(full ? StatusCode::kStorageFull : StatusCode::kIoError,
                 std::string(act) + " " + path + ": " + std::generic_category().message(error));
+}
+
+// Whether `error` may mean that direct writes, or pwritev2(), are not to be had. EPERM: some
+// sandboxes.
+bool may_be_refusal(int error) noexcept {
+  return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
 }
 
 class SystemFile final : public SegmentFile {
@@ -31,32 +38,26 @@ class SystemFile final : public SegmentFile {
   SystemFile& operator=(const SystemFile&) = delete;
 
   Status write(std::uint64_t offset, std::string_view bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return failed("writing", path_);
-      if (written == 0) {
-        return Status(StatusCode::kIoError, "writing " + path_ + ": the disk takes no bytes");
-      }
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-      offset += static_cast<std::uint64_t>(written);
-    }
-    return Status();
+    if (is_direct_) set_direct(false);
+    const int error = write_all(offset, bytes, 0);
+    return error == 0 ? Status() : failed("writing", path_, error);
   }
-  // Asks for the number of names alone. Who asks for the times, as fstat() does, makes Linux give
-  // the next write a new time (multigrain timestamps, since 6.13), which costs 40 us per sync.
   Status sync() override {
     while (::fdatasync(fd_) != 0) {
       if (errno != EINTR) return failed("syncing", path_);
     }
-    struct statx facts {};
-    if (::statx(fd_, "", AT_EMPTY_PATH, STATX_NLINK, &facts) == 0 &&
-        (facts.stx_mask & STATX_NLINK) != 0) {
-      return still_named(facts.stx_nlink);
-    }
-    struct stat known {};  // some sandboxes forbid statx()
-    if (::fstat(fd_, &known) != 0) return failed("looking at", path_);
-    return still_named(known.st_nlink);
+    return check_name();
+  }
+  // Where the kernel, the file system or the disk cannot do it, or not with such blocks, the file
+  // is written and synced like any other.
+  Status write_durably(std::uint64_t offset, std::string_view blocks) override {
+    if (may_be_direct_ && !is_direct_) may_be_direct_ = set_direct(true);
+    if (!may_be_direct_) return SegmentFile::write_durably(offset, blocks);
+    const int error = write_all(offset, blocks, RWF_DSYNC);
+    if (error == 0) return check_name();
+    if (!may_be_refusal(error)) return failed("writing", path_, error);
+    may_be_direct_ = false;
+    return SegmentFile::write_durably(offset, blocks);
   }
   Status cut(std::uint64_t bytes) override {
     struct stat facts {};
@@ -66,6 +67,40 @@ class SystemFile final : public SegmentFile {
   }
 
  private:
+  // 0, or the error.
+  int write_all(std::uint64_t offset, std::string_view bytes, int flags) const {
+    while (!bytes.empty()) {
+      const auto at = static_cast<off_t>(offset);
+      const iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+      const ssize_t written = flags == 0 ? ::pwrite(fd_, bytes.data(), bytes.size(), at)
+                                         : ::pwritev2(fd_, &piece, 1, at, flags);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno;
+      if (written == 0) return EIO;
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    }
+    return 0;
+  }
+  // Returns whether it could.
+  bool set_direct(bool direct) {
+    const int flags = ::fcntl(fd_, F_GETFL);
+    if (::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) return false;
+    is_direct_ = direct;
+    return true;
+  }
+  // Asks for the number of names alone. Who asks for the times, as fstat() does, makes Linux give
+  // the next write a new time (multigrain timestamps, since 6.13), which costs 40 us per sync.
+  [[nodiscard]] Status check_name() const {
+    struct statx facts {};
+    if (::statx(fd_, "", AT_EMPTY_PATH, STATX_NLINK, &facts) == 0 &&
+        (facts.stx_mask & STATX_NLINK) != 0) {
+      return still_named(facts.stx_nlink);
+    }
+    struct stat known {};  // some sandboxes forbid statx()
+    if (::fstat(fd_, &known) != 0) return failed("looking at", path_);
+    return still_named(known.st_nlink);
+  }
   [[nodiscard]] Status still_named(std::uint64_t names) const {
     if (names != 0) return Status();
     return Status(StatusCode::kIoError, path_ + " was removed in use");
@@ -73,6 +108,8 @@ class SystemFile final : public SegmentFile {
 
   const std::string path_;
   const int fd_;
+  bool is_direct_ = false;  // writes go past the page cache
+  bool may_be_direct_ = true;
 };
 
 class SystemFiles final : public SegmentFiles {

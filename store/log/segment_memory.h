@@ -13,11 +13,16 @@
 
 namespace pv2 {
 
-/// Thread-safe. Blocks may outlive it. With the sanitizer of addresses it keeps none, so that the
-/// sanitizer sees who still reads a segment that is gone.
+/// Thread-safe. Blocks begin at multiples of SegmentFile::kBlockBytes, and may outlive it. With the
+/// sanitizer of addresses it keeps none, so that the sanitizer sees who still reads a segment that
+/// is gone.
 class SegmentMemory {
  private:
   struct Kept;
+  struct Free {
+    void operator()(char* bytes) const noexcept;
+  };
+  using Bytes = std::unique_ptr<char[], Free>;
 
  public:
   /// Gives a block back, on whatever thread its last reader is. Without `to` it frees the block.
@@ -35,6 +40,8 @@ class SegmentMemory {
   [[nodiscard]] static Block take_once(std::size_t size);
 
  private:
+  static Bytes allocate(std::size_t size);
+
   std::shared_ptr<Kept> kept_;
 };
 

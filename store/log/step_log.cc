@@ -5,12 +5,21 @@
 #include "log/step_log.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "pv2/base/assert.h"
 
 namespace pv2 {
+namespace {
+
+std::size_t in_whole_blocks(std::size_t bytes) noexcept {
+  constexpr std::size_t kBlock = SegmentFile::kBlockBytes;
+  return (bytes + kBlock - 1) / kBlock * kBlock;
+}
+
+}  // namespace
 
 Status StepLog::append(const CommitList& unit) {
   if (Status failed = checkpointer_.failure(); !failed.ok()) return failed;
@@ -20,9 +29,7 @@ Status StepLog::append(const CommitList& unit) {
   }
   char* const frame = segment_->data() + used_;
   write_frame(frame, unit, segment_->number());
-  Status status = file_->write(used_, std::string_view(frame, bytes));
-  if (status.ok()) status = file_->sync();
-  if (!status.ok()) return status;
+  if (Status failed = write_behind_used(bytes); !failed.ok()) return failed;
 
   used_ += bytes;
   const CommitSequence last{unit.front()->sequence.value + unit.size() - 1};
@@ -35,7 +42,16 @@ Status StepLog::append(const CommitList& unit) {
     asked_for_next_ = true;
     checkpointer_.prepare_soon();
   }
-  return status;
+  return Status();
+}
+
+// The block in which the frames so far end is written again, as a page cache would do it. If that
+// is torn, each sector has the bytes before or after, and of those frames both are the same.
+Status StepLog::write_behind_used(std::size_t bytes) {
+  const std::size_t from = used_ / SegmentFile::kBlockBytes * SegmentFile::kBlockBytes;
+  const std::size_t to = in_whole_blocks(used_ + bytes);
+  std::memset(segment_->data() + used_ + bytes, 0, to - used_ - bytes);
+  return file_->write_durably(from, {segment_->data() + from, to - from});
 }
 
 // A frame that is larger than the file makes the file grow.
@@ -50,7 +66,7 @@ Status StepLog::begin_segment(std::size_t frame) {
   place_.bytes = std::max(place_.bytes, frame);
   file_ = *std::move(file);
   segment_ = std::make_shared<Segment>(SegmentNumber{next_.value++}, place_.bytes,
-                                       memory_.take(place_.bytes));
+                                       memory_.take(in_whole_blocks(place_.bytes)));
   used_ = 0;
   indexed_ = 0;
   asked_for_next_ = false;

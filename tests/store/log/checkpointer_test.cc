@@ -302,6 +302,16 @@ TEST_CASE("a checkpointer that stops finishes what it does and begins nothing mo
   REQUIRE(appended.to_string() == "OK");
 }
 
+TEST_CASE("behind the last frame its block has zeros, whatever the segment's memory had before") {
+  Ground ground(Kind::kCaller, 2);
+  for (std::size_t i = 0; i < 5 * kPerSegment + 1; ++i) REQUIRE(ground.append().ok());
+
+  const std::string newest = ground.env.contents(step_files(ground.env).back());
+  const std::size_t end = frame_ends(newest).back();
+  REQUIRE(end < SegmentFile::kBlockBytes);
+  REQUIRE(newest.substr(end) == std::string(SegmentFile::kBlockBytes - end, '\0'));
+}
+
 TEST_CASE("a unit that is larger than any file makes its file grow, and is read back") {
   const auto kind = GENERATE(Kind::kCaller, Kind::kOwn);
   Ground ground(kind);
