@@ -185,6 +185,24 @@ TEST_CASE("a disk that is full while a file is made loses none, and a smaller on
   }
 }
 
+// A quota may end where the disk says that it has space. Zeros are written 256 KiB at a time.
+TEST_CASE("a file that does not fit gives back the space that it has got") {
+  Ground ground({.bytes_min = 400'000, .bytes_max = 800'000, .files_max = 2});
+  int writes = 0;
+  ground.env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+    const bool second = operation == CrashEnv::Operation::kAppend && ++writes == 2;
+    return second ? leveldb::Status::IOError(file, "No space left on device")
+                  : leveldb::Status::OK();
+  });
+
+  REQUIRE(ground.pool.prepare().code() == StatusCode::kStorageFull);
+
+  REQUIRE(writes == 2);
+  REQUIRE(ground.env.contents("store/PV2-STEPS-1").empty());
+  ground.env.set_fault(nullptr);
+  REQUIRE(ground.next()->bytes == 400'000);
+}
+
 TEST_CASE("the first file is not larger than the limit, nor is any other") {
   Ground ground({.bytes_min = 64'000, .bytes_max = 300, .files_max = 3});
   for (int i = 0; i < 3; ++i) REQUIRE(ground.next()->bytes == 300);
