@@ -208,10 +208,15 @@ TEST_CASE("a store that is closed while a thread writes returns everything befor
     fill(other, 3'000);
     held.store->commit(other);
     std::size_t at_close = 0;
+    std::atomic<bool> closed = false;
     std::thread closer([&] {
       held.store->close();
       at_close = held.sink.answers().size();
+      closed = true;
     });
+    // Time enough for a close that does not wait.
+    for (int looks = 0; looks < 50'000 && !closed; ++looks) std::this_thread::yield();
+    CHECK_FALSE(closed);
     held.release.count_down();
     closer.join();
     held.thread.join();
