@@ -85,6 +85,7 @@ class SystemFile final : public SegmentFile {
   // Returns whether it could.
   bool set_direct(bool direct) {
     const int flags = ::fcntl(fd_, F_GETFL);
+    if (flags < 0) return false;
     if (::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) return false;
     is_direct_ = direct;
     return true;
