@@ -10,8 +10,8 @@
 #include <pv2/base/clock.h>
 
 #include <cstddef>
+#include <deque>
 #include <optional>
-#include <vector>
 
 namespace pv2 {
 
@@ -43,7 +43,7 @@ class TimerQueue {
   void sift_up(std::size_t index) noexcept;
   void sift_down(std::size_t index) noexcept;
 
-  std::vector<Entry> heap_;
+  std::deque<Entry> heap_;  // grows without moving the others
 };
 
 }  // namespace pv2
