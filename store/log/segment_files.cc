@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files of the operating system. A write that is cut short is continued: the kernel may do that at
-// any signal. What is written durably goes past the page cache (O_DIRECT), if the file system can
-// do that.
+// any signal. What is written durably goes past the page cache (O_DIRECT), on file systems that are
+// known to make it durable.
 
 #include "pv2/store/segment_files.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -28,6 +30,16 @@ Status failed(std::string_view act, const std::string& path, int error = errno) 
 // sandboxes.
 bool may_be_refusal(int error) noexcept {
   return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+}
+
+// Whether a direct write with RWF_DSYNC is durable when it returns. A FUSE server need not sync for
+// it, and what other file systems do was not looked at.
+bool syncs_direct_writes(int fd) noexcept {
+  constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // not in linux/magic.h everywhere
+  struct statfs facts {};
+  if (::fstatfs(fd, &facts) != 0) return false;
+  return facts.f_type == EXT4_SUPER_MAGIC || facts.f_type == kXfs ||
+         facts.f_type == BTRFS_SUPER_MAGIC || facts.f_type == TMPFS_MAGIC;
 }
 
 class SystemFile final : public SegmentFile {
@@ -51,7 +63,8 @@ class SystemFile final : public SegmentFile {
   // Where the kernel, the file system or the disk cannot do it, or not with such blocks, the file
   // is written and synced like any other.
   Status write_durably(std::uint64_t offset, std::string_view blocks) override {
-    if (may_be_direct_ && !is_direct_) may_be_direct_ = set_direct(true);
+    if (may_be_direct_ && !is_direct_)
+      may_be_direct_ = syncs_direct_writes(fd_) && set_direct(true);
     if (!may_be_direct_) return SegmentFile::write_durably(offset, blocks);
     const int error = write_all(offset, blocks, RWF_DSYNC);
     if (error == 0) return check_name();
