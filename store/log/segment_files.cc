@@ -44,7 +44,8 @@ bool syncs_direct_writes(int fd) noexcept {
 
 class SystemFile final : public SegmentFile {
  public:
-  SystemFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  SystemFile(std::string path, int fd)
+      : path_(std::move(path)), fd_(fd), size_(::lseek(fd, 0, SEEK_END)) {}
   ~SystemFile() override { ::close(fd_); }
   SystemFile(const SystemFile&) = delete;
   SystemFile& operator=(const SystemFile&) = delete;
@@ -52,7 +53,9 @@ class SystemFile final : public SegmentFile {
   Status write(std::uint64_t offset, std::string_view bytes) override {
     if (is_direct_) set_direct(false);
     const int error = write_all(offset, bytes, 0);
-    return error == 0 ? Status() : failed("writing", path_, error);
+    if (error != 0) return failed("writing", path_, error);
+    if (grows(offset + bytes.size())) size_ = static_cast<off_t>(offset + bytes.size());
+    return Status();
   }
   Status sync() override {
     while (::fdatasync(fd_) != 0) {
@@ -61,8 +64,11 @@ class SystemFile final : public SegmentFile {
     return check_name();
   }
   // Where the kernel, the file system or the disk cannot do it, or not with such blocks, the file
-  // is written and synced like any other.
+  // is written and synced like any other. So is what makes the file grow: ext4 of Linux 5.5 to 6.6
+  // does not sync the new size of a direct write ("ext4: properly sync file size update after
+  // O_SYNC direct IO").
   Status write_durably(std::uint64_t offset, std::string_view blocks) override {
+    if (grows(offset + blocks.size())) return SegmentFile::write_durably(offset, blocks);
     if (may_be_direct_ && !is_direct_)
       may_be_direct_ = syncs_direct_writes(fd_) && set_direct(true);
     if (!may_be_direct_) return SegmentFile::write_durably(offset, blocks);
@@ -76,10 +82,16 @@ class SystemFile final : public SegmentFile {
     struct stat facts {};
     if (::fstat(fd_, &facts) != 0) return failed("looking at", path_);
     if (static_cast<std::uint64_t>(facts.st_size) <= bytes) return Status();
-    return ::ftruncate(fd_, static_cast<off_t>(bytes)) == 0 ? Status() : failed("cutting", path_);
+    if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return failed("cutting", path_);
+    size_ = static_cast<off_t>(bytes);
+    return Status();
   }
 
  private:
+  // Whether the file is shorter than `end`. One whose size is not known is.
+  [[nodiscard]] bool grows(std::uint64_t end) const noexcept {
+    return size_ < 0 || end > static_cast<std::uint64_t>(size_);
+  }
   // 0, or the error.
   int write_all(std::uint64_t offset, std::string_view bytes, int flags) const {
     while (!bytes.empty()) {
@@ -122,6 +134,7 @@ class SystemFile final : public SegmentFile {
 
   const std::string path_;
   const int fd_;
+  off_t size_;              // of the file; below 0: not known
   bool is_direct_ = false;  // writes go past the page cache
   bool may_be_direct_ = true;
 };

@@ -45,9 +45,12 @@ TEST_CASE("blocks that are written durably are in the file, and make it grow") {
   Ground ground;
 
   REQUIRE(ground.file->write_durably(0, ground.a->both()).ok());
+  REQUIRE(ground.file->write_durably(kBlock, ground.b->one()).ok());  // within the file
   REQUIRE(ground.file->write_durably(kBlock, ground.b->both()).ok());
+  REQUIRE(ground.file->write_durably(2 * kBlock, ground.a->one()).ok());
 
-  REQUIRE(read_file(ground.path) == std::string(kBlock, 'a') + std::string(2 * kBlock, 'b'));
+  REQUIRE(read_file(ground.path) ==
+          std::string(kBlock, 'a') + std::string(kBlock, 'b') + std::string(kBlock, 'a'));
 }
 
 TEST_CASE("a file may be written in both ways in turn") {
@@ -68,6 +71,7 @@ TEST_CASE("a file may be written in both ways in turn") {
 TEST_CASE("what the disk does not take past the page cache is written through it") {
   Ground ground;
 
+  REQUIRE(ground.file->write(0, std::string(2 * kBlock + 100, '.')).ok());
   REQUIRE(ground.file->write_durably(100, ground.a->both()).ok());
   REQUIRE(ground.file->write_durably(0, ground.b->one()).ok());
 

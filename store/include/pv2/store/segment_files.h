@@ -21,7 +21,7 @@ namespace pv2 {
 /// One open file. Owned by one thread at a time.
 class SegmentFile {
  public:
-  /// A page, and the largest sector that disks have.
+  /// The sectors of nearly all disks are not larger.
   static constexpr std::size_t kBlockBytes = 4096;
 
   virtual ~SegmentFile() = default;
