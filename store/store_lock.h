@@ -37,7 +37,7 @@ class StoreLock {
 
  private:
   int fd_ = -1;
-  // Those of the file, which keep as long as it is open.
+  // Device and inode of the locked file. They do not change while it is open.
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -29,7 +29,7 @@ Status StepLog::append(const CommitList& unit) {
   }
   char* const frame = segment_->data() + used_;
   write_frame(frame, unit, segment_->number());
-  if (Status failed = write_behind_used(bytes); !failed.ok()) return failed;
+  if (Status failed = write_blocks(bytes); !failed.ok()) return failed;
 
   used_ += bytes;
   const CommitSequence last{unit.front()->sequence.value + unit.size() - 1};
@@ -45,9 +45,10 @@ Status StepLog::append(const CommitList& unit) {
   return Status();
 }
 
-// The block in which the frames so far end is written again, as a page cache would do it. If that
-// is torn, each sector has the bytes before or after, and of those frames both are the same.
-Status StepLog::write_behind_used(std::size_t bytes) {
+// The block in which the frames so far end is written again, as a page cache would do it. If a
+// power cut tears that write, each sector has its bytes from before or from after it. In both the
+// bytes of those frames are the same.
+Status StepLog::write_blocks(std::size_t bytes) {
   const std::size_t from = used_ / SegmentFile::kBlockBytes * SegmentFile::kBlockBytes;
   const std::size_t to = in_whole_blocks(used_ + bytes);
   std::memset(segment_->data() + used_ + bytes, 0, to - used_ - bytes);

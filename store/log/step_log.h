@@ -48,7 +48,7 @@ class StepLog {
   static constexpr std::size_t kIndexedAtOnce = std::size_t{1} << 20;
 
   Status begin_segment(std::size_t frame);
-  Status write_behind_used(std::size_t bytes);
+  Status write_blocks(std::size_t bytes);
 
   SegmentFiles& files_;
   const std::string directory_;

@@ -33,12 +33,13 @@ class SegmentFile {
   /// These blocks are on stable storage when it returns OK, in a file that still has a name. The
   /// address and the size of `blocks`, and `offset`, are multiples of kBlockBytes, and the bytes do
   /// not change meanwhile. A failure may leave a part.
-  virtual Status write_durably(std::uint64_t offset, std::string_view blocks) {
-    Status status = write(offset, blocks);
-    return status.ok() ? sync() : status;
-  }
+  virtual Status write_durably(std::uint64_t offset, std::string_view blocks);
   /// Cuts the file to `bytes`, if it is longer, and so gives back its space.
   virtual Status cut(std::uint64_t bytes) = 0;
+
+ protected:
+  /// What write_durably() asks of its caller.
+  static void assert_blocks(std::uint64_t offset, std::string_view blocks);
 };
 
 /// Opens files. Thread-safe.
