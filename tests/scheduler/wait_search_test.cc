@@ -135,16 +135,21 @@ struct Cycle {
   TestEntry& child_of_second;
 };
 
+// A cycle of two trees, one of which passes a line of `line` waiters.
+void add_cycle_past(Table& t, int line) {
+  TestEntry& first = t.add(table("a", kExclusive));
+  TestEntry& second = t.add(table("b", kExclusive));
+  for (int i = 0; i < line; ++i) t.add(table("a", kExclusive));
+  t.add(table("b", kExclusive), &first);
+  t.add(table("a", kExclusive), &second);
+}
+
 }  // namespace
 
 TEST_CASE("one section of a search looks at a bounded number of waiters, whatever the line") {
   Table t;
-  TestEntry& first = t.add(table("a", kExclusive));
-  TestEntry& second = t.add(table("b", kExclusive));
-  for (int i = 0; i < 5000; ++i) t.add(table("a", kExclusive));
-  t.add(table("b", kExclusive), &first);
-  t.add(table("a", kExclusive), &second);            // passes all of them
-  t.add(table("a", kExclusive), &t.add(LockSet()));  // behind all of them
+  add_cycle_past(t, 5000);
+  t.add(table("a", kExclusive), &t.add(LockSet()));  // behind all of the line
   WaitSearch search;
 
   t.begin(search);
@@ -158,11 +163,7 @@ TEST_CASE("one section of a search looks at a bounded number of waiters, whateve
 
 TEST_CASE("a search does not look at a line that is passed by all who may be in a cycle") {
   Table t;
-  TestEntry& first = t.add(table("a", kExclusive));
-  TestEntry& second = t.add(table("b", kExclusive));
-  for (int i = 0; i < 5000; ++i) t.add(table("a", kExclusive));
-  t.add(table("b", kExclusive), &first);
-  t.add(table("a", kExclusive), &second);
+  add_cycle_past(t, 5000);
   const std::uint64_t before = t.table().looks();
 
   CHECK(t.search().size() == 1);
