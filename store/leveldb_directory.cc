@@ -256,6 +256,9 @@ Result<Manifest> LevelDbDirectory::manifest() const {
                                bytes->size()));
   }
   manifest->file = name;
+  if (contents.end == LogFileContents::End::kUnwritten) {
+    manifest->shown = {name, bytes->substr(0, contents.good_bytes), contents.problem};
+  }
   return manifest;
 }
 
@@ -304,11 +307,14 @@ std::string LevelDbDirectory::newest_log() const {
   return logs.ok() && !logs->empty() ? logs->back().file : "the last log";
 }
 
-Result<std::vector<ShownLog>> LevelDbDirectory::verify(bool has_step_log) const {
+Result<std::vector<ShownFile>> LevelDbDirectory::verify(bool has_step_log) const {
   const auto current = manifest();
   if (!current.ok()) return current.status();
   if (Status status = verify_table_files(*current); !status.ok()) return status;
-  return verify_logs(*current, has_step_log);
+  std::vector<ShownFile> shown;
+  if (current->shown) shown.push_back(*current->shown);
+  if (Status status = verify_logs(*current, has_step_log, shown); !status.ok()) return status;
+  return shown;
 }
 
 Result<std::string> LevelDbDirectory::table_file(const Manifest& manifest,
@@ -353,8 +359,8 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
   return logs;
 }
 
-Result<std::vector<ShownLog>> LevelDbDirectory::verify_logs(const Manifest& manifest,
-                                                            bool has_step_log) const {
+Status LevelDbDirectory::verify_logs(const Manifest& manifest, bool has_step_log,
+                                     std::vector<ShownFile>& shown) const {
   const auto logs = live_logs(manifest);
   if (!logs.ok()) return logs.status();
   std::uint64_t next = 0;  // the operation that the next record must begin with; 0: none was seen
@@ -369,6 +375,8 @@ Result<std::vector<ShownLog>> LevelDbDirectory::verify_logs(const Manifest& mani
       const std::uint64_t first = read_fixed64(record.data());
       const bool gap = next == 0 ? first > manifest.last_sequence + 1 : first != next;
       if (gap) {
+        const bool is_cut = !shown.empty() && shown.back().file == suspect;
+        if (is_cut) return damaged(suspect, shown.back().why);
         const std::uint64_t expected = next == 0 ? manifest.last_sequence + 1 : next;
         return damaged(suspect, fmt::format("operation {} is missing: {} goes on with {}", expected,
                                             log.file, first));
@@ -376,13 +384,13 @@ Result<std::vector<ShownLog>> LevelDbDirectory::verify_logs(const Manifest& mani
       next = first + read_fixed32(record.data() + 8);
       suspect = log.file;
     }
-    if (contents.end != LogFileContents::End::kDamaged) continue;
-    const bool is_last = log.number == logs->back().number;
-    if (!has_step_log || !is_last) return damaged(log.file, contents.problem);
-    return std::vector<ShownLog>{
-        {log.file, bytes->substr(0, contents.good_bytes), contents.problem}};
+    using End = LogFileContents::End;
+    if (contents.end == End::kDamaged && !has_step_log) return damaged(log.file, contents.problem);
+    if (contents.end == End::kDamaged || contents.end == End::kUnwritten) {
+      shown.push_back({log.file, bytes->substr(0, contents.good_bytes), contents.problem});
+    }
   }
-  return std::vector<ShownLog>();
+  return Status();
 }
 
 Status LevelDbDirectory::verify_tables() const {

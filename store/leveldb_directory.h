@@ -31,13 +31,6 @@ struct LiveLog {
   std::uint64_t number = 0;
 };
 
-/// A live log without its end, as LevelDB is to see it. A value.
-struct ShownLog {
-  std::string file;
-  std::string bytes;
-  std::string why;  ///< "a wrong checksum at byte 4711 of 5000".
-};
-
 /// What is in a store's directory. Owned by one thread.
 class LevelDbDirectory {
  public:
@@ -65,13 +58,14 @@ class LevelDbDirectory {
 
   /// Whether every file that LevelDB needs is there and undamaged, as far as that can be told
   /// without reading whole tables: those are verified as they are read. A last write that a crash
-  /// cut short is accepted. kCorruption names the file.
+  /// cut short, or left in zeros, is accepted. kCorruption names the file.
   ///
-  /// With a step log, damage of the last log is accepted as well: what it holds are checkpoints. As
-  /// long as the step log has the rows of those that are damaged, nothing is lost; if it has not,
-  /// it does not go on where the database ends, which recover_log() finds. Returns the log that
-  /// LevelDB is to see without its damaged end, if any.
-  Result<std::vector<ShownLog>> verify(bool has_step_log) const;
+  /// With a step log, damage of a log is accepted as well, if the next one goes on where it begins:
+  /// what they hold are checkpoints. As long as the step log has the rows of those that are
+  /// damaged, nothing is lost; if it has not, it does not go on where the database ends, which
+  /// recover_log() finds. Returns the files that LevelDB is to see without their ends, in the order
+  /// in which they were written.
+  Result<std::vector<ShownFile>> verify(bool has_step_log) const;
 
   /// Reads all tables, block by block. kCorruption names the first damaged one; OK when none is.
   Status verify_tables() const;
@@ -98,7 +92,8 @@ class LevelDbDirectory {
   Status refuse_strangers(const std::vector<std::string>& names) const;
   Status explain_unreadable(const Status& cause) const;
   Status verify_table_files(const Manifest& manifest) const;
-  Result<std::vector<ShownLog>> verify_logs(const Manifest& manifest, bool has_step_log) const;
+  Status verify_logs(const Manifest& manifest, bool has_step_log,
+                     std::vector<ShownFile>& shown) const;
   Result<std::string> table_file(const Manifest& manifest, std::uint64_t number) const;
   Status missing(const Manifest& manifest, const std::string& name) const;
 

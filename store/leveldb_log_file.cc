@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 32'768;
 constexpr std::size_t kHeaderBytes = 7;
+constexpr std::size_t kSectorBytes = 512;  // a disk writes no smaller piece
 
 enum FragmentType : unsigned char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
@@ -106,9 +107,18 @@ class LogFileReader {
   }
 
   bool end(LogFileContents::End how, std::string_view what) {
-    contents_.end = how;
+    using End = LogFileContents::End;
+    contents_.end = how == End::kDamaged && ends_in_zeros() ? End::kUnwritten : how;
     contents_.problem = fmt::format("{} at byte {} of {}", what, at_, bytes_.size());
     return false;
+  }
+
+  // Whether there are only zeros behind the last good record, or from a sector on.
+  [[nodiscard]] bool ends_in_zeros() const {
+    const std::size_t last = bytes_.find_last_not_of('\0');
+    const std::size_t zeros = last == std::string_view::npos ? 0 : last + 1;
+    if (zeros <= contents_.good_bytes) return true;
+    return (zeros + kSectorBytes - 1) / kSectorBytes * kSectorBytes < bytes_.size();
   }
 
   const std::string_view bytes_;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,13 @@
 
 namespace pv2 {
 
+/// A file of LevelDB's without its end, as LevelDB is to see it. A value.
+struct ShownFile {
+  std::string file;
+  std::string bytes;
+  std::string why;  ///< "a wrong checksum at byte 4711 of 5000".
+};
+
 /// The sum of a MANIFEST's records. A value.
 struct Manifest {
   std::map<std::uint64_t, std::uint64_t> tables;  ///< Number -> size in bytes, of every live table.
@@ -22,6 +30,7 @@ struct Manifest {
   std::uint64_t previous_log_number = 0;          ///< and so is this one, if it is not 0.
   std::uint64_t last_sequence = 0;  ///< LevelDB's own count of operations when it was written.
   std::string file;                 ///< Its name.
+  std::optional<ShownFile> shown;   ///< Without the end that a power cut has left in zeros.
   std::uint64_t next_file = 0;      ///< Files that existed then have lower numbers. Never 0 in a
                                     ///< whole MANIFEST: its first records say it.
 };

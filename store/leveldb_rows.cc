@@ -63,10 +63,10 @@ void LevelDbRows::close() noexcept {
   background_.stop();
 }
 
-Status LevelDbRows::open(bool create, std::vector<ShownLog> shown) {
+Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) {
   if (Status started = background_.start(); !started.ok()) return started;
   if (!create) env_.defer();
-  for (ShownLog& log : shown) env_.show(directory_.file(log.file), std::move(log.bytes));
+  for (ShownFile& file : shown) env_.show(directory_.file(file.file), std::move(file.bytes));
   filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
   cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
   leveldb::Options options;

@@ -45,10 +45,10 @@ class LevelDbRows final : public CheckpointWriter {
   LevelDbRows(const LevelDbRows&) = delete;
   LevelDbRows& operator=(const LevelDbRows&) = delete;
 
-  /// A new database, or the one that is there, whose files stay as they are until take_over(). Logs
+  /// A new database, or the one that is there, whose files stay as they are until take_over(). Some
   /// may be shown to it without their ends.
   Status create() { return open(true, {}); }
-  Status open(std::vector<ShownLog> shown) { return open(false, std::move(shown)); }
+  Status open(std::vector<ShownFile> shown) { return open(false, std::move(shown)); }
   /// Makes the changes that LevelDB wanted to make when it was opened.
   Status take_over();
   [[nodiscard]] bool is_taken_over() const noexcept { return !env_.defers(); }
@@ -76,7 +76,7 @@ class LevelDbRows final : public CheckpointWriter {
   Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override;
 
  private:
-  Status open(bool create, std::vector<ShownLog> shown);
+  Status open(bool create, std::vector<ShownFile> shown);
   Status read_own_rows();
   Status too_short(std::string_view key) const;
 

@@ -17,34 +17,36 @@
 namespace pv2 {
 namespace {
 
-// LevelDB would replay logs behind the damage over the gap; so it is to see them empty.
+void cut(SalvagePlan& plan, ShownFile shown) {
+  plan.what += fmt::format("{}{} was cut at byte {} ({})", plan.what.empty() ? "" : "; ",
+                           shown.file, shown.bytes.size(), shown.why);
+  plan.shown.push_back(std::move(shown));
+}
+
+// LevelDB would replay logs behind a gap over it; so it is to see them empty.
 Result<SalvagePlan> plan_cuts(const LevelDbDirectory& directory, const Manifest& manifest,
                               const std::vector<LiveLog>& logs) {
   SalvagePlan plan;
   std::uint64_t next = 0;
+  bool has_gap = false;
   for (const LiveLog& log : logs) {
     const auto bytes = directory.files().read(directory.file(log.file));
     if (!bytes.ok()) return bytes.status();
     const LogFileContents contents = read_log_file(*bytes);
-    if (!plan.shown.empty()) {
-      plan.shown.push_back({log.file, "", "what comes before it is lost"});
-      continue;
-    }
     if (!contents.records.empty() && contents.records.front().size() >= 12) {
       const std::uint64_t first = read_fixed64(contents.records.front().data());
-      if (next == 0 ? first > manifest.last_sequence + 1 : first != next) {
-        plan.what = fmt::format("{} was emptied, because what comes before it is lost", log.file);
-        plan.shown.push_back({log.file, "", "what comes before it is lost"});
-        continue;
-      }
+      has_gap = has_gap || (next == 0 ? first > manifest.last_sequence + 1 : first != next);
+    }
+    if (has_gap) {
+      cut(plan, {log.file, "", "what comes before it is lost"});
+      continue;
     }
     for (const std::string& record : contents.records) {
       if (record.size() >= 12) next = read_fixed64(record.data()) + read_fixed32(record.data() + 8);
     }
-    if (contents.end == LogFileContents::End::kDamaged) {
-      plan.what = fmt::format("{} was cut at byte {} ({})", log.file, contents.good_bytes,
-                              contents.problem);
-      plan.shown.push_back({log.file, bytes->substr(0, contents.good_bytes), contents.problem});
+    using End = LogFileContents::End;
+    if (contents.end == End::kDamaged || contents.end == End::kUnwritten) {
+      cut(plan, {log.file, bytes->substr(0, contents.good_bytes), contents.problem});
     }
   }
   return plan;
@@ -79,17 +81,21 @@ Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory) {
   const auto logs = directory.live_logs(*manifest);
   if (!logs.ok()) return unsupported(logs.status());
   auto plan = plan_cuts(directory, *manifest, *logs);
-  if (!plan.ok() || !plan->shown.empty()) return plan;
-  Status status = directory.verify(/*has_step_log=*/false).status();
-  if (status.ok()) status = directory.verify_tables();
-  if (!status.ok()) return unsupported(status);
+  if (!plan.ok()) return plan;
+  if (plan->shown.empty()) {
+    Status status = directory.verify(/*has_step_log=*/false).status();
+    if (status.ok()) status = directory.verify_tables();
+    if (!status.ok()) return unsupported(status);
+  }
+  if (manifest->shown) cut(*plan, *manifest->shown);
   return plan;
 }
 
-Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan, SalvageReport& done) {
+Status copy_cut_files(const LevelDbDirectory& directory, const SalvagePlan& plan,
+                      SalvageReport& done) {
   if (plan.shown.empty()) return Status();
   Status status = make_place_for_copies(directory, done);
-  for (const ShownLog& log : plan.shown) {
+  for (const ShownFile& log : plan.shown) {
     if (status.ok()) status = copy_aside(directory, log.file, done);
   }
   done.what = plan.what;

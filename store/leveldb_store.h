@@ -89,7 +89,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
     return options_.committer == LevelDbOptions::Committer::kPump;
   }
   Status acquire();
-  Status look_at_logs(std::vector<ShownLog>& shown);
+  Status look_at_files(std::vector<ShownFile>& shown);
   Status recover();
   Status compare_with_mark() const;
   Status move_log_into_database();
@@ -107,7 +107,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   StepLog log_;
   RecoveredLog recovered_;  // its segments are in the overlay
   bool accepts_lost_commits_ = false;
-  std::optional<RecoveredLog::Damage> left_out_;  // of the database's log
+  std::optional<RecoveredLog::Damage> left_out_;  // of the database's files
   SalvagePlan salvage_plan_;                      // if it does
   bool is_older_format_ = false;                  // until it is taken over
   bool is_taken_over_ = false;

@@ -122,8 +122,8 @@ Status LevelDbProcedureStore::Impl::acquire() {
   const bool create = *contents != Contents::kStore && !is_older_format_;
   Status status;
   if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
-  std::vector<ShownLog> shown;
-  if (status.ok()) status = create ? directory_.mark_unfinished() : look_at_logs(shown);
+  std::vector<ShownFile> shown;
+  if (status.ok()) status = create ? directory_.mark_unfinished() : look_at_files(shown);
   if (status.ok() && *contents == Contents::kUnfinished) {
     leveldb::Options remove;
     remove.env = &directory_.files().env();
@@ -136,8 +136,8 @@ Status LevelDbProcedureStore::Impl::acquire() {
   return status.ok() ? recover() : status;
 }
 
-// `shown`: the logs that LevelDB is to see without their ends.
-Status LevelDbProcedureStore::Impl::look_at_logs(std::vector<ShownLog>& shown) {
+// `shown`: the files that LevelDB is to see without their ends.
+Status LevelDbProcedureStore::Impl::look_at_files(std::vector<ShownFile>& shown) {
   if (accepts_lost_commits_) {
     auto plan = plan_salvage(directory_);
     if (!plan.ok()) return plan.status();
@@ -148,7 +148,7 @@ Status LevelDbProcedureStore::Impl::look_at_logs(std::vector<ShownLog>& shown) {
   auto verified = directory_.verify(/*has_step_log=*/!is_older_format_);
   if (!verified.ok()) return verified.status();
   shown = *std::move(verified);
-  if (!shown.empty()) left_out_ = {shown.front().file, shown.front().why};
+  if (!shown.empty()) left_out_ = {shown.back().file, shown.back().why};
   return Status();
 }
 

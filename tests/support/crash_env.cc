@@ -84,6 +84,7 @@ class RandomAccess final : public leveldb::RandomAccessFile {
 }  // namespace
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kSectorBytes = 512;
 
 // A file or a directory.
 struct CrashEnv::File {
@@ -98,25 +99,28 @@ struct CrashEnv::File {
 
   std::string bytes;
   std::size_t synced = 0;                          // what follows was appended since the last sync
-  std::map<std::size_t, std::string> overwritten;  // pages before that, as they were synced
+  std::map<std::size_t, std::string> overwritten;  // sectors before that, as they were synced
 
   void note_overwritten(std::size_t from, std::size_t to) {
-    for (std::size_t page = from / kPageBytes * kPageBytes; page < std::min(to, synced);
-         page += kPageBytes) {
-      overwritten.try_emplace(page, bytes, page, std::min(kPageBytes, synced - page));
+    for (std::size_t sector = from / kSectorBytes * kSectorBytes; sector < std::min(to, synced);
+         sector += kSectorBytes) {
+      overwritten.try_emplace(sector, bytes, sector, std::min(kSectorBytes, synced - sector));
     }
   }
   void set_synced() {
     synced = bytes.size();
     overwritten.clear();
   }
-  // `keep(n)`: how many of n bytes that were appended survive; `keep_page()`: whether a page does
-  // that was overwritten.
-  template <class Keep, class KeepPage>
-  void forget_unsynced_bytes(const Keep& keep, const KeepPage& keep_page) {
-    bytes.resize(synced + keep(bytes.size() - synced));
-    for (const auto& [page, before] : overwritten) {
-      if (!keep_page()) bytes.replace(page, before.size(), before);
+  // What a power cut leaves: of the bytes that were appended the first `appended`, with zeros in
+  // place of the others or without them; and of the sectors that were overwritten those for which
+  // `keep(sector)`.
+  template <class Keep>
+  void forget_unsynced_bytes(std::size_t appended, bool zeros, Keep&& keep) {
+    const std::size_t size = bytes.size();
+    bytes.resize(synced + appended);
+    if (zeros) bytes.resize(size);
+    for (const auto& [sector, before] : overwritten) {
+      if (!keep(sector)) bytes.replace(sector, before.size(), before);
     }
     set_synced();
   }
@@ -219,15 +223,22 @@ struct CrashEnv::State {
     forget_unsynced_bytes(file, torn);
   }
   void forget_unsynced_bytes(File& file, TornTail torn) {
-    file.forget_unsynced_bytes(
-        [&](std::size_t unsynced) {
-          return torn == TornTail::kRandom  ? random.below(unsynced + 1)
-                 : torn == TornTail::kBytes ? unsynced
-                                            : 0;
-        },
-        [&] {
-          return torn == TornTail::kBytes || (torn == TornTail::kRandom && random.below(2) == 0);
-        });
+    const std::size_t appended = file.bytes.size() - file.synced;
+    if (torn != TornTail::kRandom) {
+      const bool all = torn == TornTail::kBytes;
+      file.forget_unsynced_bytes(all ? appended : 0, false, [&](std::size_t) { return all; });
+      return;
+    }
+    std::size_t kept = random.below(appended + 1);
+    const bool zeros = random.below(4) == 0;
+    if (zeros) kept -= std::min(kept, (file.synced + kept) % kSectorBytes);
+    const std::size_t piece = random.below(2) == 0 ? kPageBytes : kSectorBytes;
+    std::size_t last = SIZE_MAX;  // the piece that was decided upon
+    bool keep = false;
+    file.forget_unsynced_bytes(kept, zeros, [&](std::size_t sector) {
+      if (std::exchange(last, sector / piece) != sector / piece) keep = random.below(2) == 0;
+      return keep;
+    });
   }
   // Calls `visit` with the path of every file.
   template <class Visit>

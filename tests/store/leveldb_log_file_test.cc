@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a file in LevelDB's log format ends, told from its bytes: what a power cut may leave of a
+// write that was not synced, and what no power cut leaves.
+
+#include "leveldb_log_file.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "little_endian.h"
+#include "pv2/base/crc32c.h"
+#include "support/catch.h"
+
+namespace pv2::testing::leveldb_log_file_test {
+namespace {
+
+using End = LogFileContents::End;
+constexpr std::size_t kSector = 512;
+
+// A record of one fragment, which lies within a block.
+std::string record(std::string_view data) {
+  std::string checked(1, '\1');
+  checked.append(data);
+  const std::uint32_t crc = crc32c(checked);
+  std::string bytes;
+  append_fixed32(bytes, ((crc >> 15) | (crc << 17)) + 0xa282ead8U);
+  bytes.push_back(static_cast<char>(data.size() & 0xff));
+  bytes.push_back(static_cast<char>(data.size() >> 8));
+  return bytes + checked;
+}
+
+// Two short records, and one in the first four sectors.
+struct File {
+  std::string before = record("first") + record("second");
+  std::string whole = before + record(std::string(1'800, 'x'));
+};
+
+TEST_CASE("a file whose last record is there ends clean") {
+  const File file;
+
+  const LogFileContents contents = read_log_file(file.whole);
+
+  REQUIRE(contents.end == End::kClean);
+  REQUIRE(contents.good_bytes == file.whole.size());
+  REQUIRE(contents.records == std::vector<std::string>{"first", "second", std::string(1'800, 'x')});
+}
+
+TEST_CASE("zeros behind the last record are a write of which nothing reached the disk") {
+  const File file;
+  const std::size_t zeros = GENERATE(1, 6, 7, 100, 40'000);
+
+  const LogFileContents contents = read_log_file(file.whole + std::string(zeros, '\0'));
+
+  // A rest that is too short for a header is the end of a write, as without a power cut.
+  REQUIRE(contents.end == (zeros < 7 ? End::kTorn : End::kUnwritten));
+  REQUIRE(contents.good_bytes == file.whole.size());
+  REQUIRE(contents.records.size() == 3);
+}
+
+TEST_CASE("a last record with zeros from a sector on was not written to its end") {
+  const File file;
+  for (std::size_t at = file.before.size(); at < file.whole.size(); ++at) {
+    INFO("zeros from byte " << at);
+    std::string bytes = file.whole;
+    bytes.replace(at, bytes.size() - at, bytes.size() - at, '\0');
+
+    const LogFileContents contents = read_log_file(bytes);
+
+    const bool lacks_a_sector = (at + kSector - 1) / kSector * kSector < bytes.size();
+    const bool lacks_all = at == file.before.size();
+    REQUIRE(contents.end == (lacks_a_sector || lacks_all ? End::kUnwritten : End::kDamaged));
+    REQUIRE(contents.good_bytes == file.before.size());
+    REQUIRE(contents.records.size() == 2);
+  }
+}
+
+TEST_CASE("zeros with something behind them are damage, and so is a flipped bit") {
+  const File file;
+  std::string bytes = file.whole;
+  SECTION("a sector of zeros in the last record") {
+    bytes.replace(kSector, kSector, kSector, '\0');
+  }
+  SECTION("zeros in place of a record with another one behind it") {
+    bytes.replace(0, record("first").size(), record("first").size(), '\0');
+  }
+  SECTION("a flipped bit in the last record") { bytes[1'000] ^= 1; }
+  SECTION("a flipped bit in the first record") { bytes[10] ^= 1; }
+
+  REQUIRE(read_log_file(bytes).end == End::kDamaged);
+}
+
+}  // namespace
+}  // namespace pv2::testing::leveldb_log_file_test
