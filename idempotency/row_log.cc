@@ -63,7 +63,7 @@ void StoreRows::commit(RowBatch batch, std::function<void(Status)> done) {
 Status StoreRows::commit(RowBatch batch) {
   const auto latch = std::make_shared<Latch<Status>>();
   commit(std::move(batch), [latch](Status status) { latch->set(std::move(status)); });
-  while (store_->pump() && !latch->has_value.load(std::memory_order_acquire)) {
+  while (store_->pump() && !latch->has_value()) {
   }
   latch->wait();
   return *std::move(latch->value);

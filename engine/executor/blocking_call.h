@@ -35,10 +35,10 @@ inline void block_until_loaded(EngineCore& core) {
 /// is none or it sleeps.
 template <class T>
 T await(EngineCore& core, Latch<T>& latch) {
-  const auto is_answered = [&] { return latch.has_value.load(std::memory_order_acquire); };
-  while (!is_answered() && (core.store.pump() || core.store.write_queued() != Written::kNothing)) {
+  while (!latch.has_value() &&
+         (core.store.pump() || core.store.write_queued() != Written::kNothing)) {
   }
-  if (is_answered()) core.store.wake_writer();  // for what this thread may have queued besides
+  if (latch.has_value()) core.store.wake_writer();  // for what this thread may have queued besides
   latch.wait();
   return *std::move(latch.value);
 }

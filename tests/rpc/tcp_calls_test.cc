@@ -137,7 +137,7 @@ TEST_CASE("a server on real sockets that stops answers the calls that are in fli
   world.server->stop(minutes(5), [stopped] { stopped->set(true); });
   told->wait();
   CHECK(*told->value == StatusCode::kStopping);
-  CHECK_FALSE(stopped->has_value);
+  CHECK_FALSE(stopped->has_value());
   for (IncomingCall& each : calls) each.reply(each.body() + " done");
   stopped->wait();
 

@@ -52,7 +52,7 @@ struct Lives {
     first.open();
   }
   ~Lives() {
-    if (!gate.passes->has_value) gate.open();  // else the executor would wait for its scan
+    if (!gate.passes->has_value()) gate.open();  // else the executor would wait for its scan
   }
 
   ExecutorOptions options() {
@@ -141,7 +141,7 @@ TEST_CASE("a nonce of a procedure that is not loaded yet is known, and leads to 
 
   const auto result = std::make_shared<Latch<Result<ProcedureResult>>>();
   executor.async().execute(Job(world, "old"), once, into(result));
-  CHECK_FALSE(result->has_value);
+  CHECK_FALSE(result->has_value());
   lives.gate.open();
   while (!world.answer_one("now")) std::this_thread::yield();
   CHECK(answer(result)->id == old);
@@ -196,8 +196,10 @@ TEST_CASE("calls about procedures that are not loaded yet are answered when they
   const WaitTicket ticket = async.wait(old, [&](const auto&) { is_told = true; });
   CHECK(async.withdraw(ticket));
   CHECK_FALSE(async.withdraw(ticket));
-  for (const auto& each : {abort, signal, acknowledged, order, never}) CHECK_FALSE(each->has_value);
-  CHECK_FALSE(result->has_value);
+  for (const auto& each : {abort, signal, acknowledged, order, never}) {
+    CHECK_FALSE(each->has_value());
+  }
+  CHECK_FALSE(result->has_value());
 
   lives.gate.open();
   CHECK(answer(abort).to_string() == "OK");
@@ -207,7 +209,7 @@ TEST_CASE("calls about procedures that are not loaded yet are answered when they
   CHECK(answer(never).code() == StatusCode::kNotFound);
   CHECK(executor.wait(aborted)->status.code() == StatusCode::kAborted);
   CHECK(executor.wait(ended).status().code() == StatusCode::kExpired);
-  while (!result->has_value) {
+  while (!result->has_value()) {
     lives.first.world.answer_one("now");
     std::this_thread::yield();
   }
@@ -254,7 +256,7 @@ TEST_CASE("an order with a nonce, given while the store is being loaded, is carr
   console.order_once({5, 1}, parked, RepairVerb::kBypass, note, into(first));
   console.order_once({5, 1}, parked, RepairVerb::kBypass, note, into(copy));
   console.order_once({5, 1}, parked, RepairVerb::kSkipStep, note, into(other));
-  CHECK_FALSE(other->has_value);
+  CHECK_FALSE(other->has_value());
   lives.gate.open();
   CHECK(answer(first).status().to_string() == "OK");
   CHECK(answer(copy)->replayed);
