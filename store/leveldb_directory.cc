@@ -266,6 +266,7 @@ Result<Manifest> LevelDbDirectory::manifest() const {
 // any more. So if one is missing, and there are newer ones of which the MANIFEST knows nothing, it
 // is more likely the MANIFEST that has lost its end.
 Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& name) const {
+  if (manifest.shown) return damaged(manifest.file, manifest.shown->why);
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   for (const std::string& other : *names) {
@@ -307,14 +308,13 @@ std::string LevelDbDirectory::newest_log() const {
   return logs.ok() && !logs->empty() ? logs->back().file : "the last log";
 }
 
-Result<std::vector<ShownFile>> LevelDbDirectory::verify(bool has_step_log) const {
-  const auto current = manifest();
+Result<WithoutEnds> LevelDbDirectory::verify(bool has_step_log) const {
+  auto current = manifest();
   if (!current.ok()) return current.status();
   if (Status status = verify_table_files(*current); !status.ok()) return status;
-  std::vector<ShownFile> shown;
-  if (current->shown) shown.push_back(*current->shown);
-  if (Status status = verify_logs(*current, has_step_log, shown); !status.ok()) return status;
-  return shown;
+  auto log = verify_logs(*current, has_step_log);
+  if (!log.ok()) return log.status();
+  return WithoutEnds{std::move(current->shown), *std::move(log)};
 }
 
 Result<std::string> LevelDbDirectory::table_file(const Manifest& manifest,
@@ -359,24 +359,28 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
   return logs;
 }
 
-Status LevelDbDirectory::verify_logs(const Manifest& manifest, bool has_step_log,
-                                     std::vector<ShownFile>& shown) const {
+Result<std::optional<ShownFile>> LevelDbDirectory::verify_logs(const Manifest& manifest,
+                                                               bool has_step_log) const {
   const auto logs = live_logs(manifest);
   if (!logs.ok()) return logs.status();
   std::uint64_t next = 0;  // the operation that the next record must begin with; 0: none was seen
   std::string suspect;     // the file that lost something if there is a gap
+  std::optional<ShownFile> cut;
   for (const LiveLog& log : *logs) {
     const auto bytes = files_.read(file(log.file));
     if (!bytes.ok()) return explain_unreadable(bytes.status());
     const LogFileContents contents = read_log_file(*bytes);
     if (suspect.empty()) suspect = log.file;
+    // A log is begun when all of the one before it is durable.
+    if (!contents.records.empty() && cut) return damaged(cut->file, cut->why);
+    if (!contents.records.empty() && next == 0 && suspect != log.file) {
+      return damaged(suspect, "it has no record, and " + log.file + ", which is newer, has");
+    }
     for (const std::string& record : contents.records) {
       if (record.size() < kLogRecordHeader) return damaged(log.file, "a record is too short");
       const std::uint64_t first = read_fixed64(record.data());
       const bool gap = next == 0 ? first > manifest.last_sequence + 1 : first != next;
       if (gap) {
-        const bool is_cut = !shown.empty() && shown.back().file == suspect;
-        if (is_cut) return damaged(suspect, shown.back().why);
         const std::uint64_t expected = next == 0 ? manifest.last_sequence + 1 : next;
         return damaged(suspect, fmt::format("operation {} is missing: {} goes on with {}", expected,
                                             log.file, first));
@@ -385,12 +389,13 @@ Status LevelDbDirectory::verify_logs(const Manifest& manifest, bool has_step_log
       suspect = log.file;
     }
     using End = LogFileContents::End;
-    if (contents.end == End::kDamaged && !has_step_log) return damaged(log.file, contents.problem);
-    if (contents.end == End::kDamaged || contents.end == End::kUnwritten) {
-      shown.push_back({log.file, bytes->substr(0, contents.good_bytes), contents.problem});
+    const bool is_cut = contents.end == End::kDamaged || contents.end == End::kUnwritten;
+    if (is_cut && !has_step_log) return damaged(log.file, contents.problem);
+    if (is_cut) {
+      cut = {log.file, bytes->substr(0, contents.good_bytes), contents.problem};
     }
   }
-  return Status();
+  return cut;
 }
 
 Status LevelDbDirectory::verify_tables() const {

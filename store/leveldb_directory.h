@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,12 @@ inline constexpr std::uint32_t kLevelDbStoreFormat = 3;
 struct LiveLog {
   std::string file;
   std::uint64_t number = 0;
+};
+
+/// Files that LevelDB is to see without the ends that a power cut has left. A value.
+struct WithoutEnds {
+  std::optional<ShownFile> manifest;
+  std::optional<ShownFile> log;
 };
 
 /// What is in a store's directory. Owned by one thread.
@@ -60,12 +67,11 @@ class LevelDbDirectory {
   /// without reading whole tables: those are verified as they are read. A last write that a crash
   /// cut short, or left in zeros, is accepted. kCorruption names the file.
   ///
-  /// With a step log, damage of a log is accepted as well, if the next one goes on where it begins:
-  /// what they hold are checkpoints. As long as the step log has the rows of those that are
-  /// damaged, nothing is lost; if it has not, it does not go on where the database ends, which
-  /// recover_log() finds. Returns the files that LevelDB is to see without their ends, in the order
-  /// in which they were written.
-  Result<std::vector<ShownFile>> verify(bool has_step_log) const;
+  /// With a step log, damage of the last log that has records is accepted as well: what it holds
+  /// are checkpoints. As long as the step log has the rows of those that are damaged, nothing is
+  /// lost; if it has not, it does not go on where the database ends, which recover_log() finds.
+  /// Returns the files that LevelDB is to see without their ends.
+  Result<WithoutEnds> verify(bool has_step_log) const;
 
   /// Reads all tables, block by block. kCorruption names the first damaged one; OK when none is.
   Status verify_tables() const;
@@ -92,8 +98,7 @@ class LevelDbDirectory {
   Status refuse_strangers(const std::vector<std::string>& names) const;
   Status explain_unreadable(const Status& cause) const;
   Status verify_table_files(const Manifest& manifest) const;
-  Status verify_logs(const Manifest& manifest, bool has_step_log,
-                     std::vector<ShownFile>& shown) const;
+  Result<std::optional<ShownFile>> verify_logs(const Manifest& manifest, bool has_step_log) const;
   Result<std::string> table_file(const Manifest& manifest, std::uint64_t number) const;
   Status missing(const Manifest& manifest, const std::string& name) const;
 

@@ -66,7 +66,7 @@ class LogFileReader {
     const auto type = static_cast<unsigned char>(header[6]);
 
     if (kHeaderBytes + length > block_left) {
-      return end(LogFileContents::End::kDamaged, "a length that reaches over the end of a block");
+      return end(broken(checksum, block_left), "a length that reaches over the end of a block");
     }
     if (kHeaderBytes + length > file_left) {
       const bool complete = some_shorter_length_fits(checksum, bytes_.substr(at_ + 6));
@@ -74,7 +74,7 @@ class LogFileReader {
                       : end(LogFileContents::End::kTorn, "part of a record");
     }
     if (crc32c(bytes_.substr(at_ + 6, 1 + length)) != checksum) {
-      return end(LogFileContents::End::kDamaged, "a wrong checksum");
+      return end(broken(checksum, kHeaderBytes + length), "a wrong checksum");
     }
     const std::string_view data = bytes_.substr(at_ + kHeaderBytes, length);
     at_ += kHeaderBytes + length;
@@ -107,18 +107,22 @@ class LogFileReader {
   }
 
   bool end(LogFileContents::End how, std::string_view what) {
-    using End = LogFileContents::End;
-    contents_.end = how == End::kDamaged && ends_in_zeros() ? End::kUnwritten : how;
+    contents_.end = how;
     contents_.problem = fmt::format("{} at byte {} of {}", what, at_, bytes_.size());
     return false;
   }
 
-  // Whether there are only zeros behind the last good record, or from a sector on.
-  [[nodiscard]] bool ends_in_zeros() const {
+  // What the fragment that begins here, and seems to have `size` bytes, is: its last sectors, or
+  // all of it, and everything behind it may be zeros that were never overwritten.
+  [[nodiscard]] LogFileContents::End broken(std::uint32_t checksum, std::size_t size) const {
     const std::size_t last = bytes_.find_last_not_of('\0');
     const std::size_t zeros = last == std::string_view::npos ? 0 : last + 1;
-    if (zeros <= contents_.good_bytes) return true;
-    return (zeros + kSectorBytes - 1) / kSectorBytes * kSectorBytes < bytes_.size();
+    const std::size_t from_sector = (zeros + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
+    const bool lacks_sectors =
+        zeros <= at_ + size && from_sector < bytes_.size() &&
+        !some_shorter_length_fits(checksum, bytes_.substr(at_ + 6, size - 6));
+    return zeros <= at_ || lacks_sectors ? LogFileContents::End::kUnwritten
+                                         : LogFileContents::End::kDamaged;
   }
 
   const std::string_view bytes_;

@@ -24,9 +24,10 @@ struct LogFileContents {
     kClean,  ///< The last record is complete.
     kTorn,   ///< The last write is incomplete, as a crash leaves it; whatever was synced before is
              ///< there.
-    kUnwritten,  ///< The last record is not there or only in part, and zeros are in its place: the
-                 ///< power went off when the new size of the file was on the disk, and the bytes
-                 ///< were not. Whatever was synced before is there. LevelDB may refuse the zeros.
+    kUnwritten,  ///< The last record is not there, or without its last sectors, and zeros are in
+                 ///< their place: the power went off when the new size of the file was on the disk,
+                 ///< and the bytes were not. Whatever was synced before is there. LevelDB may
+                 ///< refuse the zeros.
     kDamaged,    ///< Bytes are not what was written; what follows them cannot be trusted.
   };
   std::vector<std::string> records;  ///< The good records up to `good_bytes`.

@@ -64,7 +64,7 @@ Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std
   if (Status opened = store.recover_lease(sink); !opened.ok()) return opened;
   const CommitSequence last = impl.recovered().last;
   SalvageReport done;
-  Status status = copy_cut_files(impl.directory(), impl.salvage_plan(), done);
+  Status status = copy_logs(impl.directory(), impl.salvage_plan(), done);
   if (status.ok()) status = give_up_damaged_log(impl.directory(), impl.recovered(), done);
   if (status.ok()) status = give_up_later_commits(impl.directory(), last, done);
   if (status.ok() && done.changed) status = impl.take_over();

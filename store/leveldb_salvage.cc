@@ -17,36 +17,48 @@
 namespace pv2 {
 namespace {
 
-void cut(SalvagePlan& plan, ShownFile shown) {
-  plan.what += fmt::format("{}{} was cut at byte {} ({})", plan.what.empty() ? "" : "; ",
-                           shown.file, shown.bytes.size(), shown.why);
-  plan.shown.push_back(std::move(shown));
+void give_up(SalvagePlan& plan, ShownFile log) {
+  if (plan.given_up.empty()) {
+    plan.what = log.bytes.empty() ? fmt::format("{} was emptied ({})", log.file, log.why)
+                                  : fmt::format("{} was cut at byte {} ({})", log.file,
+                                                log.bytes.size(), log.why);
+  }
+  plan.given_up.push_back(log.file);
+  plan.shown.push_back(std::move(log));
 }
 
-// LevelDB would replay logs behind a gap over it; so it is to see them empty.
+// LevelDB would replay logs behind the damage over the gap; so it is to see them empty.
 Result<SalvagePlan> plan_cuts(const LevelDbDirectory& directory, const Manifest& manifest,
-                              const std::vector<LiveLog>& logs) {
+                              const std::vector<LiveLog>& logs, bool has_step_log) {
+  using End = LogFileContents::End;
   SalvagePlan plan;
+  if (manifest.shown) plan.shown.push_back(*manifest.shown);
   std::uint64_t next = 0;
-  bool has_gap = false;
+  bool is_over = false;  // what follows does not go on where the rows end
   for (const LiveLog& log : logs) {
     const auto bytes = directory.files().read(directory.file(log.file));
     if (!bytes.ok()) return bytes.status();
     const LogFileContents contents = read_log_file(*bytes);
     if (!contents.records.empty() && contents.records.front().size() >= 12) {
       const std::uint64_t first = read_fixed64(contents.records.front().data());
-      has_gap = has_gap || (next == 0 ? first > manifest.last_sequence + 1 : first != next);
+      const bool is_first = log.number == logs.front().number;
+      is_over =
+          is_over || (next == 0 ? !is_first || first > manifest.last_sequence + 1 : first != next);
     }
-    if (has_gap) {
-      cut(plan, {log.file, "", "what comes before it is lost"});
+    if (is_over) {
+      if (!bytes->empty()) give_up(plan, {log.file, "", "what comes before it is lost"});
       continue;
     }
     for (const std::string& record : contents.records) {
       if (record.size() >= 12) next = read_fixed64(record.data()) + read_fixed32(record.data() + 8);
     }
-    using End = LogFileContents::End;
-    if (contents.end == End::kDamaged || contents.end == End::kUnwritten) {
-      cut(plan, {log.file, bytes->substr(0, contents.good_bytes), contents.problem});
+    if (contents.end != End::kDamaged && contents.end != End::kUnwritten) continue;
+    is_over = true;
+    ShownFile cut{log.file, bytes->substr(0, contents.good_bytes), contents.problem};
+    if (contents.end == End::kDamaged || !has_step_log) {
+      give_up(plan, std::move(cut));
+    } else {
+      plan.shown.push_back(std::move(cut));
     }
   }
   return plan;
@@ -70,7 +82,7 @@ Status copy_aside(const LevelDbDirectory& directory, const std::string& file,
 
 }  // namespace
 
-Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory) {
+Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_step_log) {
   const auto unsupported = [](const Status& cause) {
     return Status(
         StatusCode::kNotSupported,
@@ -80,23 +92,20 @@ Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory) {
   if (!manifest.ok()) return unsupported(manifest.status());
   const auto logs = directory.live_logs(*manifest);
   if (!logs.ok()) return unsupported(logs.status());
-  auto plan = plan_cuts(directory, *manifest, *logs);
+  auto plan = plan_cuts(directory, *manifest, *logs, has_step_log);
   if (!plan.ok()) return plan;
-  if (plan->shown.empty()) {
-    Status status = directory.verify(/*has_step_log=*/false).status();
-    if (status.ok()) status = directory.verify_tables();
-    if (!status.ok()) return unsupported(status);
-  }
-  if (manifest->shown) cut(*plan, *manifest->shown);
+  Status status;
+  if (plan->given_up.empty()) status = directory.verify(has_step_log).status();
+  if (status.ok()) status = directory.verify_tables();
+  if (!status.ok()) return unsupported(status);
   return plan;
 }
 
-Status copy_cut_files(const LevelDbDirectory& directory, const SalvagePlan& plan,
-                      SalvageReport& done) {
-  if (plan.shown.empty()) return Status();
+Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan, SalvageReport& done) {
+  if (plan.given_up.empty()) return Status();
   Status status = make_place_for_copies(directory, done);
-  for (const ShownFile& log : plan.shown) {
-    if (status.ok()) status = copy_aside(directory, log.file, done);
+  for (const std::string& log : plan.given_up) {
+    if (status.ok()) status = copy_aside(directory, log, done);
   }
   done.what = plan.what;
   done.changed = true;

@@ -19,8 +19,9 @@ namespace pv2 {
 
 /// What a salvage leaves out of LevelDB's files. A value.
 struct SalvagePlan {
-  std::vector<ShownFile> shown;  ///< The files that lose their ends, as they will be seen.
-  std::string what;              ///< "000005.log was cut at byte 4711 (a wrong checksum at ...)".
+  std::vector<ShownFile> shown;       ///< The files that will be seen without their ends.
+  std::vector<std::string> given_up;  ///< Those of them that lose something: logs.
+  std::string what;                   ///< "000005.log was cut at byte 4711 (a wrong checksum ...)".
 };
 
 /// What was done. A value.
@@ -30,13 +31,12 @@ struct SalvageReport {
   std::string what;    ///< In words.
 };
 
-/// Reads only. kNotSupported when the damage is not at the end of the logs.
-Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory);
+/// Reads only. kNotSupported when something else is damaged than the end of the logs.
+Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_step_log);
 
-/// Copies the files that lose their ends, and notes that in `done`. The caller of this and of the
+/// Copies the logs that lose something, and notes that in `done`. The caller of this and of the
 /// following holds the store's lock.
-Status copy_cut_files(const LevelDbDirectory& directory, const SalvagePlan& plan,
-                      SalvageReport& done);
+Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan, SalvageReport& done);
 
 /// Copies the files of a step log that is damaged, and notes that in `cut`. What is behind the
 /// damage is given up when the store is taken over. The caller holds the store's lock.

@@ -92,6 +92,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status look_at_files(std::vector<ShownFile>& shown);
   Status recover();
   Status compare_with_mark() const;
+  [[nodiscard]] Status log_is_damaged(const RecoveredLog::Damage& damage) const;
   Status move_log_into_database();
   Status look_at_directory() const;
   Status closed() const;
@@ -107,7 +108,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   StepLog log_;
   RecoveredLog recovered_;  // its segments are in the overlay
   bool accepts_lost_commits_ = false;
-  std::optional<RecoveredLog::Damage> left_out_;  // of the database's files
+  std::optional<RecoveredLog::Damage> left_out_;  // of the database's log
   SalvagePlan salvage_plan_;                      // if it does
   bool is_older_format_ = false;                  // until it is taken over
   bool is_taken_over_ = false;

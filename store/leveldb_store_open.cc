@@ -139,7 +139,7 @@ Status LevelDbProcedureStore::Impl::acquire() {
 // `shown`: the files that LevelDB is to see without their ends.
 Status LevelDbProcedureStore::Impl::look_at_files(std::vector<ShownFile>& shown) {
   if (accepts_lost_commits_) {
-    auto plan = plan_salvage(directory_);
+    auto plan = plan_salvage(directory_, /*has_step_log=*/!is_older_format_);
     if (!plan.ok()) return plan.status();
     salvage_plan_ = *std::move(plan);
     shown = salvage_plan_.shown;
@@ -147,8 +147,10 @@ Status LevelDbProcedureStore::Impl::look_at_files(std::vector<ShownFile>& shown)
   }
   auto verified = directory_.verify(/*has_step_log=*/!is_older_format_);
   if (!verified.ok()) return verified.status();
-  shown = *std::move(verified);
-  if (!shown.empty()) left_out_ = {shown.back().file, shown.back().why};
+  if (verified->log) left_out_ = {verified->log->file, verified->log->why};
+  for (const auto& file : {verified->manifest, verified->log}) {
+    if (file) shown.push_back(*file);
+  }
   return Status();
 }
 
@@ -171,15 +173,20 @@ Status LevelDbProcedureStore::Impl::recover() {
                     "that is there is {}",
                     rows_.needs().value, recovered_.last.value)};
   }
-  const auto& damage = recovered_.damage;
-  if (damage && !accepts_lost_commits_) {
-    // The database's log seemed to end in a checkpoint that was never synced. It was synced.
-    const auto& cause = left_out_ ? left_out_ : damage;
-    return directory_.damaged(cause->file, cause->what);
-  }
+  if (recovered_.damage && !accepts_lost_commits_) return log_is_damaged(*recovered_.damage);
   for (auto& segment : recovered_.segments) overlay_.add(std::move(segment));
   recovered_.segments.clear();
   return accepts_lost_commits_ ? Status() : compare_with_mark();
+}
+
+// The database's log may have seemed to end in a checkpoint that was never synced, which was
+// synced. If so, the step log most likely does not begin where the database ends.
+Status LevelDbProcedureStore::Impl::log_is_damaged(const RecoveredLog::Damage& damage) const {
+  if (!left_out_) return directory_.damaged(damage.file, damage.what);
+  if (recovered_.newest.empty()) return directory_.damaged(left_out_->file, left_out_->what);
+  return directory_.damaged(
+      damage.file, fmt::format("{}; or {} has lost more than its last write: {}", damage.what,
+                               left_out_->file, left_out_->what));
 }
 
 // A log that was cut short looks like one that a crash left; so does a store whose files are gone.
@@ -191,13 +198,11 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
   }
   if (!durable.ok()) return durable.status().with_context("opening store " + directory_.path());
   if (*durable <= recovered_.last) return Status();
-  if (left_out_) return directory_.damaged(left_out_->file, left_out_->what);
-  return directory_.damaged(
-      recovered_.newest.empty() ? directory_.newest_log() : recovered_.newest,
-      fmt::format(
-          "its end is missing: {} says that commit {} was durable, and the last one that is "
-          "there is {}",
-          LevelDbDirectory::kMark, durable->value, recovered_.last.value));
+  return log_is_damaged(
+      {recovered_.newest.empty() ? directory_.newest_log() : recovered_.newest,
+       fmt::format("its end is missing: {} says that commit {} was durable, and the last one that "
+                   "is there is {}",
+                   LevelDbDirectory::kMark, durable->value, recovered_.last.value)});
 }
 
 }  // namespace pv2

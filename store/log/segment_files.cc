@@ -37,11 +37,12 @@ Status SegmentFile::write_durably(std::uint64_t offset, std::string_view blocks)
   return status.ok() ? sync() : status;
 }
 
-void SegmentFile::assert_blocks(std::uint64_t offset, std::string_view blocks) {
+void assert_blocks(std::uint64_t offset, std::string_view blocks) {
   const auto address = reinterpret_cast<std::uintptr_t>(blocks.data());
-  PV2_ASSERT(
-      offset % kBlockBytes == 0 && blocks.size() % kBlockBytes == 0 && address % kBlockBytes == 0,
-      "what is written durably is whole blocks");
+  PV2_ASSERT(offset % SegmentFile::kBlockBytes == 0 &&
+                 blocks.size() % SegmentFile::kBlockBytes == 0 &&
+                 address % SegmentFile::kBlockBytes == 0,
+             "what is written durably is whole blocks");
 }
 
 SegmentFiles& system_segment_files() {

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "pv2/base/status.h"
 #include "pv2/store/segment_files.h"
@@ -33,6 +35,9 @@ struct FileCalls {
 /// Opens `path` for writing; `flags` are further ones of open().
 Result<std::unique_ptr<SegmentFile>> open_system_file(const std::string& path, int flags,
                                                       const FileCalls& calls = {});
+
+/// What SegmentFile::write_durably() asks of its caller.
+void assert_blocks(std::uint64_t offset, std::string_view blocks);
 
 /// "writing /path: Input/output error", for errno if nothing else is given. A full disk is
 /// kStorageFull.

@@ -7,12 +7,16 @@
 
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "leveldb_directory.h"
+#include "leveldb_log_file.h"
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
 #include "step_files.h"
@@ -449,10 +453,20 @@ std::string live_with_two_logs(CrashEnv& env) {
 
 TEST_CASE("a MANIFEST without its end loses nothing, or its error names it and no other file") {
   const bool with_zeros = GENERATE(false, true);
+  const bool with_old_files = GENERATE(false, true);
   CrashEnv env;
+  if (with_old_files) {  // as if the last life had ended before LevelDB removed them
+    env.set_fault([](CrashEnv::Operation operation, const std::string& file) {
+      const bool removes = operation == CrashEnv::Operation::kRemove;
+      return removes ? leveldb::Status::IOError(file, "not yet") : leveldb::Status::OK();
+    });
+  }
   const std::string manifest = live_with_two_logs(env);
+  env.set_fault(nullptr);
   const std::string whole = env.contents(manifest);
+  const std::size_t records = read_log_file(whole).records.size();
   int refusals = 0;
+  int records_lost = 0;  // without harm
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CrashEnv copy;
     copy_files(env, copy);
@@ -465,6 +479,7 @@ TEST_CASE("a MANIFEST without its end loses nothing, or its error names it and n
                    << ": " << opened.to_string());
     if (opened.ok()) {  // what a crash before the last record leaves: nothing is lost
       REQUIRE(load_rows(writer.store()).size() == 60);
+      if (read_log_file(cut).records.size() < records) ++records_lost;
       continue;
     }
     ++refusals;
@@ -473,19 +488,33 @@ TEST_CASE("a MANIFEST without its end loses nothing, or its error names it and n
                  ContainsSubstring("damaged: " + name_in_store(manifest) + ": "));
   }
   REQUIRE(refusals > 0);
+  REQUIRE((records_lost > 0) == with_old_files);
+}
+
+// The first `bytes` bytes of a record of 1000 that is added to a MANIFEST.
+std::string begun_record(std::size_t bytes) {
+  std::string record = std::string("\x12\x34\x56\x78\xe8\x03\x01", 7) + std::string(1'000, 'x');
+  return record.substr(0, bytes);
 }
 
 // A power cut may leave the new size of the file without the bytes that were to be in it.
-TEST_CASE("zeros behind the last whole record of the MANIFEST are no damage") {
+TEST_CASE("a MANIFEST whose last record was not written loses nothing") {
   CrashEnv env;
   const std::string manifest = live_with_two_logs(env);
-  const std::size_t zeros = GENERATE(1, 6, 7, 59, 5'000, 40'000);
   const std::string whole = env.contents(manifest);
-  env.set_contents(manifest, whole + std::string(zeros, '\0'));
+  std::string end;
+  SECTION("not at all") {
+    const std::size_t zeros = GENERATE(1, 6, 7, 59, 5'000, 40'000);
+    end = std::string(zeros, '\0');
+  }
+  SECTION("apart from its first sector") {
+    end = begun_record(512 - whole.size() % 512) + std::string(1'000, '\0');
+  }
+  env.set_contents(manifest, whole + end);
   {
     Writer writer(env);
     const Status opened = writer.open();
-    INFO(zeros << " zeros: " << opened.to_string());
+    INFO(end.size() << " bytes behind the end: " << opened.to_string());
     REQUIRE(opened.ok());
     REQUIRE(load_rows(writer.store()).size() == 60);
     REQUIRE(writer.write("one more").ok());
@@ -495,6 +524,40 @@ TEST_CASE("zeros behind the last whole record of the MANIFEST are no damage") {
   REQUIRE(again.open().ok());
   REQUIRE(load_rows(again.store()).size() == 61);
   again.store().close();
+}
+
+TEST_CASE("the ends of LevelDB's files that were not written do not hide damage of the step log") {
+  CrashEnv env;
+  {
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    for (const char* key : {"a", "b", "c"}) REQUIRE(writer.write(key).ok());
+    writer.store().close();
+  }
+  const std::string steps = step_files(env).back();
+  std::string damaged = env.contents(steps);
+  damaged[frame_ends(damaged)[0] + 40] ^= 1;
+  env.set_contents(steps, damaged);
+  std::string besides;
+  SECTION("of the MANIFEST") {
+    for (const std::string& file : env.files()) {
+      if (file.find("MANIFEST") == std::string::npos) continue;
+      env.set_contents(file, env.contents(file) + std::string(59, '\0'));
+    }
+  }
+  SECTION("of a log") {
+    const std::string log = last_database_log(env);
+    env.set_contents(log, env.contents(log) + std::string(59, '\0'));
+    besides = "; or " + name_in_store(log) + " has lost more than its last write: a wrong checksum";
+  }
+
+  Writer writer(env);
+  const Status refused = writer.open();
+
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  REQUIRE_THAT(std::string(refused.message()),
+               ContainsSubstring("damaged: " + name_in_store(steps) + ": from byte ") &&
+                   ContainsSubstring(besides));
 }
 
 TEST_CASE(
@@ -529,26 +592,115 @@ TEST_CASE(
   // new log; the second forgot that start's MANIFEST.
   REQUIRE(open_with(whole.substr(0, before + record + 20), whole.substr(before + record)).ok());
 
-  // The same, but the file of the torn record had its new size when the power went off.
+  // A log is begun when all of the one before it is durable. So no power cut leaves this.
   std::string torn = whole.substr(before + record, record);
   torn.back() ^= 1;
-  const std::string left[] = {std::string(20, '\0'), torn};
-  for (const std::string& rest : left) {
-    const Status opened =
-        open_with(whole.substr(0, before + record) + rest, whole.substr(before + record));
-    INFO(opened.to_string());
-    REQUIRE(opened.ok());
-    const Status lost = open_with(whole.substr(0, before) + rest, whole.substr(before + record));
-    REQUIRE(lost.code() == StatusCode::kCorruption);
-    REQUIRE_THAT(std::string(lost.message()),
+  for (const std::string& end : {std::string(20, '\0'), torn}) {
+    const Status cut =
+        open_with(whole.substr(0, before + record) + end, whole.substr(before + record));
+    REQUIRE(cut.code() == StatusCode::kCorruption);
+    REQUIRE_THAT(std::string(cut.message()),
                  ContainsSubstring(name_in_store(log) + ": a wrong checksum"));
   }
+  const Status none = open_with("", whole.substr(before));
+  REQUIRE_THAT(std::string(none.message()),
+               ContainsSubstring(name_in_store(log) + ": it has no record"));
 
   const Status gap = open_with(whole.substr(0, before + record), whole.substr(before + 2 * record));
   REQUIRE(gap.code() == StatusCode::kCorruption);
   REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("operation 6 is missing"));
   REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("000099.log goes on with 9"));
   REQUIRE(open_with("", whole.substr(before + record)).code() == StatusCode::kCorruption);
+}
+
+// A life that ends while the rows of one log are on their way into a table. Returns the logs that
+// have records, the older one first; fewer than two: it ended at another moment.
+std::vector<std::string> end_between_two_logs(CrashEnv& env, Random& random) {
+  {
+    RecordingSink sink;
+    LevelDbOptions options = on_crash_env(env, 8'192, 2);
+    options.write_buffer_bytes = 64 << 10;
+    LevelDbProcedureStore store("store", options);
+    REQUIRE(store.recover_lease(sink).ok());
+    env.crash_before_operation(400 + random.below(3'000), CrashEnv::TornTail::kBytes);
+    std::deque<Request> requests;
+    while (!env.is_off()) {
+      Request& request = requests.emplace_back();
+      const std::string key = std::to_string(random.below(3'000));
+      request.batch.put(Space::kHost, key, std::string(500 + random.below(4'000), 'v'));
+      request.batch.put(Space::kHost, "n" + std::to_string(requests.size()), "x");
+      store.commit(request);
+      store.pump();
+    }
+  }
+  env.reboot();
+  const LevelDbDirectory directory("store", LevelDbFiles(env, env.directory_sync()));
+  const auto manifest = directory.manifest();
+  std::vector<std::string> logs;
+  if (!manifest.ok()) return logs;
+  const auto live = directory.live_logs(*manifest);
+  REQUIRE(live.ok());
+  for (const LiveLog& log : *live) {
+    const std::string file = directory.file(log.file);
+    if (!read_log_file(env.contents(file)).records.empty()) logs.push_back(file);
+  }
+  return logs;
+}
+
+// Salvages a copy of the store in a real directory. What is kept is what the first commits have
+// made, all of them up to one; or it is refused.
+void salvage_copy(const CrashEnv& env) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path("store"));
+  for (const std::string& file : env.files()) {
+    std::ofstream(directory.path(file), std::ios::binary) << env.contents(file);
+  }
+  const auto salvaged = LevelDbProcedureStore::salvage(directory.path("store"));
+  INFO(salvaged.status().to_string());
+  if (!salvaged.ok()) {
+    REQUIRE(salvaged.status().code() == StatusCode::kNotSupported);
+    return;
+  }
+  INFO(salvaged->report);
+  RecordingSink sink;
+  LevelDbProcedureStore store(directory.path("store"), {});
+  REQUIRE(store.recover_lease(sink).ok());
+  REQUIRE(scan_rows(store, Space::kHost, "n").size() == salvaged->last_kept.value);
+  store.close();
+}
+
+// A MANIFEST does not say where the older log begins: its number of operations may be a later one.
+TEST_CASE("damage of the older of two logs is refused by its name, wherever it is") {
+  int damaged = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CrashEnv env(seed);
+    Random random(seed);
+    const std::vector<std::string> logs = end_between_two_logs(env, random);
+    if (logs.size() < 2) continue;
+    const std::string whole = env.contents(logs[0]);
+    const std::size_t good = read_log_file(whole).good_bytes;
+    std::string flipped = whole;
+    flipped[random.below(good)] ^= 1;
+    std::string zeroed = whole;
+    const std::size_t from = random.below(good);
+    zeroed.replace(from, zeroed.size() - from, zeroed.size() - from, '\0');
+    for (const std::string& bytes : {flipped, zeroed, whole.substr(0, from), std::string()}) {
+      CrashEnv copy;
+      copy_files(env, copy);
+      copy.set_contents(logs[0], bytes);
+      Writer writer(on_crash_env(copy, 8'192, 2));
+      const Status refused = writer.open();
+      INFO("seed " << seed << ", " << bytes.size() << " of " << whole.size() << " bytes, from "
+                   << from << ": " << refused.to_string());
+      REQUIRE(refused.code() == StatusCode::kCorruption);
+      REQUIRE_THAT(std::string(refused.message()),
+                   ContainsSubstring("damaged: " + name_in_store(logs[0]) + ": "));
+      writer.store().close();
+      salvage_copy(copy);
+      ++damaged;
+    }
+  }
+  REQUIRE(damaged > 20);
 }
 
 TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no file is changed") {
@@ -584,6 +736,10 @@ TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no 
       REQUIRE_FALSE(refused.ok());
       const bool newer_format = refused.code() == StatusCode::kNotSupported;
       REQUIRE((newer_format || refused.code() == StatusCode::kCorruption));
+      if (file.find("MANIFEST") != std::string::npos) {
+        REQUIRE_THAT(std::string(refused.message()),
+                     ContainsSubstring("damaged: " + name_in_store(file) + ": "));
+      }
       REQUIRE(copy.operations() == operations);
       REQUIRE(copy.contents(file) == damaged);
     }

@@ -222,21 +222,24 @@ TEST_CASE("a newer format is refused with both versions and left as it is") {
   REQUIRE(fingerprint(path) == before);
 }
 
+// A store as a version without a step log has left it, whose marker is `marker`.
+void make_older_store(const std::string& path, const std::string& marker) {
+  make_store(path);
+  make_store(path, 3);
+  commit_once(path);
+  fs::remove(steps(path));
+  const TemporaryDirectory other;
+  make_store(other.path("store"), 3);
+  write_file(path + "/PV2-DURABLE", read_file(other.path("store/PV2-DURABLE")));
+  write_file(path + "/PV2-STORE", marker);
+}
+
 TEST_CASE("a store of an older format stays as it was until the first commit, which upgrades it") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
-  make_store(path);
   const std::string older = GENERATE(std::string("pv2 store\nformat 1\ncomplete\n"),
                                      std::string("pv2 store\nformat 2\ncomplete\n"));
-  make_store(path, 3);
-  commit_once(path);
-  fs::remove(steps(path));  // it had none
-  write_file(path + "/PV2-DURABLE", [&] {
-    const TemporaryDirectory other;
-    make_store(other.path("store"), 3);
-    return read_file(other.path("store/PV2-DURABLE"));
-  }());
-  write_file(path + "/PV2-STORE", older);
+  make_older_store(path, older);
   REQUIRE(open_load_and_close(path).ok());
   REQUIRE(read_file(path + "/PV2-STORE") == older);
 
@@ -244,6 +247,21 @@ TEST_CASE("a store of an older format stays as it was until the first commit, wh
 
   REQUIRE(read_file(path + "/PV2-STORE") == "pv2 store\nformat 3\ncomplete\n");
   REQUIRE(open_load_and_close(path).ok());
+}
+
+// The value of a row ended in zeros, so a commit that is damaged may look like one in part.
+TEST_CASE("zeros at the end of the log of an older format, which holds commits, are damage") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_older_store(path, "pv2 store\nformat 2\ncomplete\n");
+  const fs::path log = only_file(path, ".log");
+  fs::resize_file(log, fs::file_size(log) + 700);
+
+  const Status refused = open_load_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  REQUIRE_THAT(std::string(refused.message()),
+               ContainsSubstring(log.filename().string() + ": a wrong checksum"));
 }
 
 TEST_CASE("a store that is refused as damaged keeps every file name and every byte") {

@@ -78,6 +78,13 @@ class Ground {
     std::sort(files.begin(), files.end());
     return files;
   }
+  [[nodiscard]] std::map<SegmentNumber, fs::path> in_order() const {
+    std::map<SegmentNumber, fs::path> files;
+    for (const fs::path& file : log_files()) {
+      files[read_frame(read_file(file), 0)->segment] = file;
+    }
+    return files;
+  }
 
  private:
   const TemporaryDirectory directory_;
@@ -226,10 +233,7 @@ TEST_CASE("a salvage of the database's log that is refused changes nothing") {
 TEST_CASE("without PV2-DURABLE the database still misses the end of the log that it needs") {
   Ground ground(3);
   ground.commit(60);
-  std::map<SegmentNumber, fs::path> in_order;
-  for (const fs::path& file : ground.log_files()) {
-    in_order[read_frame(read_file(file), 0)->segment] = file;
-  }
+  auto in_order = ground.in_order();
   // The newest files have lost everything, as if nobody had written them.
   REQUIRE(in_order.size() == 3);
   in_order.erase(in_order.begin());
@@ -246,6 +250,34 @@ TEST_CASE("without PV2-DURABLE the database still misses the end of the log that
   ground.must_have(salvage.value().last_kept.value);
   ground.commit(3);
   ground.must_have(ground.commits());
+}
+
+TEST_CASE("zeros that a power cut has left behind LevelDB's files are nothing to salvage") {
+  Ground ground(4);
+  ground.commit(60);
+  for (const auto& entry : fs::directory_iterator(ground.path())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("MANIFEST") && !name.ends_with(".log")) continue;
+    fs::resize_file(entry.path(), fs::file_size(entry.path()) + 600);
+  }
+  const auto before = fingerprint(ground.path());
+
+  const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+  REQUIRE(salvage.ok());
+  REQUIRE_FALSE(salvage.value().changed);
+  auto after = fingerprint(ground.path());
+  after[ground.path() + "/PV2-LOCK"] = before.at(ground.path() + "/PV2-LOCK");
+  REQUIRE(after == before);
+  ground.must_have(60);
+
+  const auto newest = ground.in_order().rbegin()->second;
+  overwrite(newest, 40, "XXXX");
+  const auto damaged = LevelDbProcedureStore::salvage(ground.path());
+  REQUIRE(damaged.ok());
+  REQUIRE(damaged.value().changed);
+  REQUIRE(damaged.value().report.find("MANIFEST") == std::string::npos);
+  ground.must_have(damaged.value().last_kept.value);
 }
 
 TEST_CASE("commits that a salvage gave up do not come back, though their frames are on the disk") {

@@ -36,10 +36,6 @@ class SegmentFile {
   virtual Status write_durably(std::uint64_t offset, std::string_view blocks);
   /// Cuts the file to `bytes`, if it is longer, and so gives back its space.
   virtual Status cut(std::uint64_t bytes) = 0;
-
- protected:
-  /// What write_durably() asks of its caller.
-  static void assert_blocks(std::uint64_t offset, std::string_view blocks);
 };
 
 /// Opens files. Thread-safe.
