@@ -53,9 +53,9 @@ Result<SalvagePlan> plan_cuts(const LevelDbDirectory& directory, const Manifest&
       if (record.size() >= 12) next = read_fixed64(record.data()) + read_fixed32(record.data() + 8);
     }
     if (contents.end != End::kDamaged && contents.end != End::kUnwritten) continue;
-    is_over = true;
     ShownFile cut{log.file, bytes->substr(0, contents.good_bytes), contents.problem};
-    if (contents.end == End::kDamaged || !has_step_log) {
+    const bool is_last = log.number == logs.back().number;
+    if (contents.end == End::kDamaged || !has_step_log || !is_last) {
       give_up(plan, std::move(cut));
     } else {
       plan.shown.push_back(std::move(cut));

@@ -179,14 +179,19 @@ Status LevelDbProcedureStore::Impl::recover() {
   return accepts_lost_commits_ ? Status() : compare_with_mark();
 }
 
-// The database's log may have seemed to end in a checkpoint that was never synced, which was
-// synced. If so, the step log most likely does not begin where the database ends.
+// If the step log does not begin where the database ends, the end of the database's log may be what
+// is lost: a checkpoint that seemed to have been never synced, or one that was cut off.
 Status LevelDbProcedureStore::Impl::log_is_damaged(const RecoveredLog::Damage& damage) const {
-  if (!left_out_) return directory_.damaged(damage.file, damage.what);
-  if (recovered_.newest.empty()) return directory_.damaged(left_out_->file, left_out_->what);
-  return directory_.damaged(
-      damage.file, fmt::format("{}; or {} has lost more than its last write: {}", damage.what,
-                               left_out_->file, left_out_->what));
+  const bool begins = !recovered_.newest.empty();
+  if (left_out_ && !begins) return directory_.damaged(left_out_->file, left_out_->what);
+  std::string what = damage.what;
+  if (left_out_) {
+    what += fmt::format("; or {} has lost more than its last write: {}", left_out_->file,
+                        left_out_->what);
+  } else if (const std::string log = directory_.newest_log(); !begins && log != damage.file) {
+    what += fmt::format("; or the end of {} is missing", log);
+  }
+  return directory_.damaged(damage.file, what);
 }
 
 // A log that was cut short looks like one that a crash left; so does a store whose files are gone.
