@@ -266,7 +266,9 @@ Result<Manifest> LevelDbDirectory::manifest() const {
 // any more. So if one is missing, and there are newer ones of which the MANIFEST knows nothing, it
 // is more likely the MANIFEST that has lost its end.
 Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& name) const {
-  if (manifest.shown) return damaged(manifest.file, manifest.shown->why);
+  if (manifest.shown) {
+    return damaged(manifest.file, fmt::format("{}, and {} is missing", manifest.shown->why, name));
+  }
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   for (const std::string& other : *names) {
@@ -371,8 +373,8 @@ Result<std::optional<ShownFile>> LevelDbDirectory::verify_logs(const Manifest& m
     if (!bytes.ok()) return explain_unreadable(bytes.status());
     const LogFileContents contents = read_log_file(*bytes);
     if (suspect.empty()) suspect = log.file;
-    // A log is begun when all of the one before it is durable.
-    if (!contents.records.empty() && cut) return damaged(cut->file, cut->why);
+    // A log gets bytes when all of the one before it is durable.
+    if (!bytes->empty() && cut) return damaged(cut->file, cut->why);
     if (!contents.records.empty() && next == 0 && suspect != log.file) {
       return damaged(suspect, "it has no record, and " + log.file + ", which is newer, has");
     }

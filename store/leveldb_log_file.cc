@@ -28,6 +28,10 @@ std::uint32_t unmask(std::uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
+std::size_t length_in(const char* header) {
+  return static_cast<unsigned char>(header[4]) | (static_cast<unsigned char>(header[5]) << 8);
+}
+
 // A crash cuts a fragment short; a damaged length only seems to. In the second case the whole
 // fragment is there, so some shorter length fits its checksum.
 bool some_shorter_length_fits(std::uint32_t checksum, std::string_view type_and_data) {
@@ -61,8 +65,7 @@ class LogFileReader {
 
     const char* const header = bytes_.data() + at_;
     const std::uint32_t checksum = unmask(read_fixed32(header));
-    const std::size_t length =
-        static_cast<unsigned char>(header[4]) | (static_cast<unsigned char>(header[5]) << 8);
+    const std::size_t length = length_in(header);
     const auto type = static_cast<unsigned char>(header[6]);
 
     if (kHeaderBytes + length > block_left) {
@@ -112,17 +115,39 @@ class LogFileReader {
     return false;
   }
 
-  // What the fragment that begins here, and seems to have `size` bytes, is: its last sectors, or
-  // all of it, and everything behind it may be zeros that were never overwritten.
+  // What the end of the file is, if no good fragment begins here. `size`: what the fragment seems
+  // to have, if its header is right.
   [[nodiscard]] LogFileContents::End broken(std::uint32_t checksum, std::size_t size) const {
-    const std::size_t last = bytes_.find_last_not_of('\0');
-    const std::size_t zeros = last == std::string_view::npos ? 0 : last + 1;
-    const std::size_t from_sector = (zeros + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
-    const bool lacks_sectors =
-        zeros <= at_ + size && from_sector < bytes_.size() &&
-        !some_shorter_length_fits(checksum, bytes_.substr(at_ + 6, size - 6));
-    return zeros <= at_ || lacks_sectors ? LogFileContents::End::kUnwritten
-                                         : LogFileContents::End::kDamaged;
+    using End = LogFileContents::End;
+    const std::string_view rest = bytes_.substr(at_);
+    if (rest.find_first_not_of('\0') == std::string_view::npos) return End::kUnwritten;
+    const bool is_one_write = rest.size() <= kBlockBytes && lacks_a_sector() &&
+                              !some_shorter_length_fits(checksum, rest.substr(6, size - 6)) &&
+                              !record_begins_behind();
+    return is_one_write ? End::kUnwritten : End::kDamaged;
+  }
+
+  // Whether all that a sector has of the file from here on is zeros.
+  [[nodiscard]] bool lacks_a_sector() const {
+    for (std::size_t from = at_; from < bytes_.size();) {
+      const std::size_t to = (from / kSectorBytes + 1) * kSectorBytes;
+      const std::string_view piece = bytes_.substr(from, to - from);
+      if (piece.find_first_not_of('\0') == std::string_view::npos) return true;
+      from = to;
+    }
+    return false;
+  }
+
+  // Whether a good fragment, with which a record begins, is anywhere behind this place.
+  [[nodiscard]] bool record_begins_behind() const {
+    for (std::size_t at = at_ + 1; at + kHeaderBytes <= bytes_.size(); ++at) {
+      const char* const header = bytes_.data() + at;
+      const std::size_t size = kHeaderBytes + length_in(header);
+      const bool fits = size <= kBlockBytes - at % kBlockBytes && size <= bytes_.size() - at;
+      if (!fits || (header[6] != kFull && header[6] != kFirst)) continue;
+      if (crc32c(bytes_.substr(at + 6, size - 6)) == unmask(read_fixed32(header))) return true;
+    }
+    return false;
   }
 
   const std::string_view bytes_;

@@ -24,7 +24,7 @@ struct LogFileContents {
     kClean,  ///< The last record is complete.
     kTorn,   ///< The last write is incomplete, as a crash leaves it; whatever was synced before is
              ///< there.
-    kUnwritten,  ///< The last record is not there, or without its last sectors, and zeros are in
+    kUnwritten,  ///< The last record is not there, or without some of its sectors, and zeros are in
                  ///< their place: the power went off when the new size of the file was on the disk,
                  ///< and the bytes were not. Whatever was synced before is there. LevelDB may
                  ///< refuse the zeros.

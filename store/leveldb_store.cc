@@ -33,8 +33,9 @@ SegmentNumber random_segment() {
 Status LevelDbProcedureStore::Impl::take_over() {
   Status status = rows_.take_over();
   if (rows_.next_segment() == kNoSegment) recovered_.next = random_segment();
-  if (status.ok()) status = move_log_into_database();
+  // From here on LevelDB's log holds checkpoints, and no commits.
   if (status.ok() && is_older_format_) status = directory_.mark_complete();
+  if (status.ok()) status = move_log_into_database();
   if (!status.ok()) return status.with_context("taking over store " + directory_.path());
   for (SegmentPool::File& file : recovered_.files) pool_.add(std::move(file));
   log_.begin_with(recovered_.next);

@@ -5,18 +5,23 @@
 // store finds. The seed is in every message, and PV2_TEST_SEED repeats its choices, except the
 // time at which LevelDB's own thread merges tables.
 
+#include <leveldb/db.h>
+#include <leveldb/write_batch.h>
+
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "leveldb_directory.h"
 #include "leveldb_log_file.h"
+#include "little_endian.h"
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
 #include "step_files.h"
@@ -178,6 +183,60 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
     REQUIRE(again.ok());
     store.close();
     if (created) break;
+  }
+}
+
+// A store of format 2 with `commits` commits, which are in LevelDB's log. It had no step log.
+void make_older_store(CrashEnv& env, int commits) {
+  {
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    writer.store().close();
+  }
+  leveldb::Options options;
+  options.env = env.as_env();
+  leveldb::DB* opened = nullptr;
+  REQUIRE(leveldb::DB::Open(options, "store", &opened).ok());
+  const std::unique_ptr<leveldb::DB> db(opened);
+  leveldb::WriteOptions durable;
+  durable.sync = true;
+  for (int commit = 1; commit <= commits; ++commit) {
+    std::string sequence;
+    append_fixed64(sequence, static_cast<std::uint64_t>(commit));
+    leveldb::WriteBatch batch;
+    batch.Put("H" + std::to_string(commit), sequence + "value");
+    batch.Put("!sequence", sequence);
+    REQUIRE(db->Write(durable, &batch).ok());
+  }
+  env.set_contents("store/PV2-STORE", "pv2 store\nformat 2\ncomplete\n");
+}
+
+TEST_CASE("a power cut at any point of the first commit on a store of an older format") {
+  const Seeds seeds = seeds_from_environment(20);
+  for (std::uint64_t seed = seeds.first; seed != seeds.first + seeds.count; ++seed) {
+    bool committed = false;
+    for (std::size_t operation = 0; !committed; ++operation) {
+      INFO("PV2_TEST_SEED=" << seed << ", power cut before operation " << operation);
+      CrashEnv env(seed);
+      make_older_store(env, 9);
+      REQUIRE(env.everything_sync()(".").ok());
+      env.crash_before_operation(operation, CrashEnv::TornTail::kRandom);
+      {
+        Writer writer(env);
+        committed = writer.open().ok() && writer.write("one more").ok();
+        env.crash(CrashEnv::TornTail::kRandom);
+      }
+      env.reboot();
+      Writer writer(env);
+      const Status opened = writer.open();
+      INFO(opened.to_string());
+      REQUIRE(opened.ok());
+      const std::size_t rows = load_rows(writer.store()).size();
+      REQUIRE(rows >= (committed ? 10 : 9));
+      REQUIRE(rows <= 10);
+      REQUIRE(writer.write("and another").ok());
+      writer.store().close();
+    }
   }
 }
 
@@ -692,6 +751,9 @@ TEST_CASE("damage of the older of two logs is refused by its name, wherever it i
       CrashEnv copy;
       copy_files(env, copy);
       copy.set_contents(logs[0], bytes);
+      // As if its first checkpoint had never reached the disk.
+      const bool is_new = bytes.size() == whole.size() && random.below(2) == 0;
+      if (is_new) copy.set_contents(logs[1], std::string(700, '\0'));
       Writer writer(on_crash_env(copy, 8'192, 2));
       const Status refused = writer.open();
       INFO("seed " << seed << ", " << bytes.size() << " of " << whole.size() << " bytes, from "

@@ -111,16 +111,23 @@ struct CrashEnv::File {
     synced = bytes.size();
     overwritten.clear();
   }
-  // What a power cut leaves: of the bytes that were appended the first `appended`, with zeros in
-  // place of the others or without them; and of the sectors that were overwritten those for which
-  // `keep(sector)`.
+  // What a power cut leaves: of the bytes that were appended the first `appended`, in which zeros
+  // may be in place of a sector; and of what was overwritten each sector as it is or as it was.
+  // `keep(sector)` decides.
+  enum class Appended { kWhole, kTorn };
   template <class Keep>
-  void forget_unsynced_bytes(std::size_t appended, bool zeros, Keep&& keep) {
-    const std::size_t size = bytes.size();
+  void forget_unsynced_bytes(std::size_t appended, Appended how, Keep&& keep) {
     bytes.resize(synced + appended);
-    if (zeros) bytes.resize(size);
     for (const auto& [sector, before] : overwritten) {
       if (!keep(sector)) bytes.replace(sector, before.size(), before);
+    }
+    if (how == Appended::kTorn) {
+      for (std::size_t at = synced; at < bytes.size();) {
+        const std::size_t sector = at / kSectorBytes * kSectorBytes;
+        const std::size_t size = std::min(sector + kSectorBytes, bytes.size()) - at;
+        if (!keep(sector)) bytes.replace(at, size, size, '\0');
+        at += size;
+      }
     }
     set_synced();
   }
@@ -223,22 +230,24 @@ struct CrashEnv::State {
     forget_unsynced_bytes(file, torn);
   }
   void forget_unsynced_bytes(File& file, TornTail torn) {
+    using Appended = File::Appended;
     const std::size_t appended = file.bytes.size() - file.synced;
     if (torn != TornTail::kRandom) {
       const bool all = torn == TornTail::kBytes;
-      file.forget_unsynced_bytes(all ? appended : 0, false, [&](std::size_t) { return all; });
+      const auto keep = [all](std::size_t) { return all; };
+      file.forget_unsynced_bytes(all ? appended : 0, Appended::kWhole, keep);
       return;
     }
-    std::size_t kept = random.below(appended + 1);
-    const bool zeros = random.below(4) == 0;
-    if (zeros) kept -= std::min(kept, (file.synced + kept) % kSectorBytes);
+    const bool tears = random.below(4) == 0;
     const std::size_t piece = random.below(2) == 0 ? kPageBytes : kSectorBytes;
     std::size_t last = SIZE_MAX;  // the piece that was decided upon
-    bool keep = false;
-    file.forget_unsynced_bytes(kept, zeros, [&](std::size_t sector) {
-      if (std::exchange(last, sector / piece) != sector / piece) keep = random.below(2) == 0;
-      return keep;
-    });
+    bool keeps = false;
+    const auto keep = [&](std::size_t sector) {
+      if (std::exchange(last, sector / piece) != sector / piece) keeps = random.below(2) == 0;
+      return keeps;
+    };
+    file.forget_unsynced_bytes(tears ? appended : random.below(appended + 1),
+                               tears ? Appended::kTorn : Appended::kWhole, keep);
   }
   // Calls `visit` with the path of every file.
   template <class Visit>

@@ -7,9 +7,9 @@
 //
 // What survives a crash:
 // - Of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
-//   follows, and sometimes zeros in place of the rest, from a sector on: the size was journaled,
-//   the bytes were not written. Of a file that is overwritten, that part is pages of 4 KiB or
-//   sectors of 512 bytes, each of which is lost or kept by itself.
+//   follows, or all of it with zeros in place of some pieces: the size was journaled, the pieces
+//   were not written. Pieces are pages of 4 KiB or sectors of 512 bytes. Of a file that is
+//   overwritten, each piece is lost or kept by itself.
 // - Of names (created, renamed, removed): the changes before the last sync of the directory. A
 //   MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The Sync of another file
 //   does not make its name durable: ext4, XFS and btrfs do that, but POSIX does not promise it.
