@@ -32,7 +32,7 @@ SegmentNumber random_segment() {
 // found it good. Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
   Status status = rows_.take_over();
-  if (rows_.next_segment() == kNoSegment) recovered_.next = random_segment();
+  if (recovered_.next == kNoSegment) recovered_.next = random_segment();
   // From here on LevelDB's log holds checkpoints, and no commits.
   if (status.ok() && is_older_format_) status = directory_.mark_complete();
   if (status.ok()) status = move_log_into_database();

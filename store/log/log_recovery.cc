@@ -43,13 +43,13 @@ class Reader {
       const auto frame = read_frame(file.bytes, 0);
       if (frame && frame->segment.value + 1 == first_.value) before_ = &file;
       if (!frame || frame->segment < first_) continue;
+      note(*frame);
       if (frame->segment.value - first_.value >= kSegmentsApart) {
         damage(file, fmt::format("it has segment {}, and the database goes on with {}: the end of "
                                  "the database's log is missing",
                                  frame->segment.value, first_.value));
         continue;
       }
-      note(*frame);
       if (const auto [at, is_new] = by_number_.emplace(frame->segment, &file); !is_new) {
         damage(file, fmt::format("it has the same segment as {}", at->second->name));
       }

@@ -184,6 +184,27 @@ TEST_CASE("salvage of a log that is damaged in its first file keeps the rows of 
   ground.must_have(10);
 }
 
+TEST_CASE("a database that has lost everything is salvaged to an empty one, and work goes on") {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {  // each has another first segment
+    Ground ground(seed);
+    ground.commit(5);
+    for (const auto& entry : fs::directory_iterator(ground.path())) {
+      if (entry.path().extension() == ".log") fs::resize_file(entry.path(), 0);
+    }
+    const Status refused = ground.open_and([](LevelDbProcedureStore&, RecordingSink&) {});
+    REQUIRE(refused.code() == StatusCode::kCorruption);
+
+    const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+    INFO(salvage.status().to_string());
+    REQUIRE(salvage.ok());
+    REQUIRE(salvage.value().last_kept.value == 0);
+    ground.must_have(0);
+    ground.commit(8);
+    ground.must_have(8);
+  }
+}
+
 // The rows of the last segment in the database that the next one replaces are in these two alone.
 TEST_CASE(
     "a salvage that could only leave a state that never was is refused, and changes nothing") {
