@@ -22,6 +22,7 @@
 #include "leveldb_directory.h"
 #include "leveldb_log_file.h"
 #include "little_endian.h"
+#include "pv2/base/crc32c.h"
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
 #include "step_files.h"
@@ -729,6 +730,61 @@ void salvage_copy(const CrashEnv& env, bool loses_nothing) {
   REQUIRE(store.recover_lease(sink).ok());
   REQUIRE(scan_rows(store, Space::kHost, "n").size() == salvaged->last_kept.value);
   store.close();
+}
+
+// A record of LevelDB's log format, of one fragment.
+std::string record_of(std::string_view data) {
+  std::string checked(1, '\1');
+  checked.append(data);
+  const std::uint32_t crc = crc32c(checked);
+  std::string bytes;
+  append_fixed32(bytes, ((crc >> 15) | (crc << 17)) + 0xa282ead8U);
+  bytes.push_back(static_cast<char>(data.size()));
+  bytes.push_back(0);
+  return bytes + checked;
+}
+
+// LevelDB writes its number of operations with every change of the MANIFEST, also late.
+TEST_CASE(
+    "a log behind an older one that lost everything is not taken, whatever the MANIFEST says") {
+  CrashEnv env;
+  {
+    Writer writer(on_crash_env(env, 1, 4));  // each commit fills a segment, and two are kept
+    REQUIRE(writer.open().ok());
+    for (const char* key : {"n1", "n2", "n3", "n4", "n5"}) REQUIRE(writer.write(key).ok());
+    writer.store().close();
+  }
+  const std::string log = last_database_log(env);
+  const std::string whole = env.contents(log);
+  const std::vector<std::string> records = read_log_file(whole).records;
+  REQUIRE(records.size() >= 3);
+  std::size_t split = 0;
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i + 1 < records.size(); ++i) {
+    split += record_of(records[i]).size();
+    last = read_fixed64(records[i].data()) + read_fixed32(records[i].data() + 8) - 1;
+  }
+  REQUIRE(last < 128);
+  const std::string change = {4, static_cast<char>(last)};  // the last sequence is `last`
+  for (const std::string& file : env.files()) {
+    if (file.find("MANIFEST") == std::string::npos) continue;
+    env.set_contents(file, env.contents(file) + record_of(change));
+  }
+  const bool is_empty = GENERATE(true, false);
+  std::string older = whole.substr(0, is_empty ? 0 : split);
+  if (!is_empty) older[10] ^= 1;  // in its first record
+  env.set_contents(log, older);
+  env.set_contents("store/000099.log", whole.substr(split));
+
+  Writer writer(env);
+  const Status refused = writer.open();
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  REQUIRE_THAT(
+      std::string(refused.message()),
+      ContainsSubstring(name_in_store(log) + (is_empty ? ": it has no record, and 000099.log"
+                                                       : ": a wrong checksum at byte 0")));
+  writer.store().close();
+  salvage_copy(env, false);
 }
 
 // A MANIFEST does not say where the older log begins: its number of operations may be a later one.
