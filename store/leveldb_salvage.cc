@@ -17,6 +17,7 @@
 namespace pv2 {
 namespace {
 
+// The report names the first log that loses something. All of them are copied.
 void give_up(SalvagePlan& plan, ShownFile log) {
   if (plan.given_up.empty()) {
     plan.what = log.bytes.empty() ? fmt::format("{} was emptied ({})", log.file, log.why)

@@ -7,10 +7,7 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 
-#include <cstdint>
-
 #include "log/system_file.h"
-#include "pv2/base/assert.h"
 
 namespace pv2 {
 namespace {
@@ -35,14 +32,6 @@ Status SegmentFile::write_durably(std::uint64_t offset, std::string_view blocks)
   assert_blocks(offset, blocks);
   Status status = write(offset, blocks);
   return status.ok() ? sync() : status;
-}
-
-void assert_blocks(std::uint64_t offset, std::string_view blocks) {
-  const auto address = reinterpret_cast<std::uintptr_t>(blocks.data());
-  PV2_ASSERT(offset % SegmentFile::kBlockBytes == 0 &&
-                 blocks.size() % SegmentFile::kBlockBytes == 0 &&
-                 address % SegmentFile::kBlockBytes == 0,
-             "what is written durably is whole blocks");
 }
 
 SegmentFiles& system_segment_files() {

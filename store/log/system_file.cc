@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "pv2/base/assert.h"
+
 namespace pv2 {
 namespace {
 
@@ -142,6 +144,14 @@ Result<std::unique_ptr<SegmentFile>> open_system_file(const std::string& path, i
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0644);
   if (fd < 0) return system_failure("opening", path);
   return std::unique_ptr<SegmentFile>(std::make_unique<SystemFile>(path, fd, calls));
+}
+
+void assert_blocks(std::uint64_t offset, std::string_view blocks) {
+  const auto address = reinterpret_cast<std::uintptr_t>(blocks.data());
+  PV2_ASSERT(offset % SegmentFile::kBlockBytes == 0 &&
+                 blocks.size() % SegmentFile::kBlockBytes == 0 &&
+                 address % SegmentFile::kBlockBytes == 0,
+             "what is written durably is whole blocks");
 }
 
 Status system_failure(std::string_view act, const std::string& path) {

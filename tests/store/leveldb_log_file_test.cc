@@ -6,13 +6,10 @@
 #include "leveldb_log_file.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "little_endian.h"
-#include "pv2/base/crc32c.h"
+#include "leveldb_record.h"
 #include "support/catch.h"
 
 namespace pv2::testing::leveldb_log_file_test {
@@ -21,22 +18,10 @@ namespace {
 using End = LogFileContents::End;
 constexpr std::size_t kSector = 512;
 
-// A record of one fragment, which lies within a block.
-std::string record(std::string_view data) {
-  std::string checked(1, '\1');
-  checked.append(data);
-  const std::uint32_t crc = crc32c(checked);
-  std::string bytes;
-  append_fixed32(bytes, ((crc >> 15) | (crc << 17)) + 0xa282ead8U);
-  bytes.push_back(static_cast<char>(data.size() & 0xff));
-  bytes.push_back(static_cast<char>(data.size() >> 8));
-  return bytes + checked;
-}
-
 // Two short records, and one in the first four sectors.
 struct File {
-  std::string before = record("first") + record("second");
-  std::string whole = before + record(std::string(1'800, 'x'));
+  std::string before = record_of("first") + record_of("second");
+  std::string whole = before + record_of(std::string(1'800, 'x'));
 };
 
 TEST_CASE("a file whose last record is there ends clean") {
@@ -101,7 +86,7 @@ TEST_CASE("what sectors of zeros at the end do not explain is damage") {
   const File file;
   std::string bytes = file.whole;
   SECTION("zeros in place of a record with another one behind it") {
-    bytes.replace(0, record("first").size(), record("first").size(), '\0');
+    bytes.replace(0, record_of("first").size(), record_of("first").size(), '\0');
   }
   SECTION("a flipped bit in the last record") { bytes[1'000] ^= 1; }
   SECTION("a flipped bit in the first record") { bytes[10] ^= 1; }
@@ -111,7 +96,7 @@ TEST_CASE("what sectors of zeros at the end do not explain is damage") {
   }
   SECTION("a damaged length that reaches over the zeros, of a record that is whole") {
     bytes = file.before;
-    bytes[record("first").size() + 5] = 8;
+    bytes[record_of("first").size() + 5] = 8;
     bytes += std::string(5'000, '\0');
   }
 
