@@ -78,4 +78,9 @@ Status Status::with_context(std::string_view context) const {
   return Status(code(), std::move(text));
 }
 
+std::string_view text_of(const std::exception& thrown) noexcept {
+  const char* const text = thrown.what();
+  return text != nullptr ? text : "an exception that says nothing";
+}
+
 }  // namespace pv2

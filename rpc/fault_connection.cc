@@ -260,7 +260,7 @@ Result<Fate> FaultConnection::ask_plan(const PassingFrame& frame) const {
     if (Status status = check(fate); !status.ok()) return status;
     return fate;
   } catch (const std::exception& thrown) {
-    return Status(StatusCode::kInternal, std::string("fault plan: ") + thrown.what());
+    return Status(StatusCode::kInternal, "fault plan: " + std::string(text_of(thrown)));
   } catch (...) {
     return Status(StatusCode::kInternal, "fault plan: threw something unknown");
   }

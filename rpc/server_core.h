@@ -57,7 +57,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     try {
       work();
     } catch (const std::exception& error) {
-      log_thrown(what, error.what());
+      log_thrown(what, text_of(error));
     } catch (...) {
       log_thrown(what, "something that is no std::exception");
     }

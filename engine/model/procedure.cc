@@ -61,7 +61,7 @@ Status status_of_current_exception(std::string_view what) noexcept {
     throw;
   } catch (const std::exception& exception) {
     message += " threw: ";
-    message += exception.what();
+    message += text_of(exception);
   } catch (...) {
     message += " threw something that is no std::exception";
   }

@@ -218,6 +218,20 @@ TEST_CASE("an exception while a step runs or is recorded fails that procedure an
   CHECK(engine.result(other).status.ok());
 }
 
+TEST_CASE("an exception whose text is a null pointer fails the step that throws it") {
+  struct Silent final : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+  };
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun&) -> std::optional<Outcome> { throw Silent(); }};
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("says nothing"));
+}
+
 TEST_CASE("an exception of a child while it is spawned fails the step that spawns it") {
   const Place where = GENERATE(Place::kDecode, Place::kLocks, Place::kPriority);
   Place place = Place::kNowhere;

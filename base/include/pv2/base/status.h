@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -125,5 +126,9 @@ class [[nodiscard]] Result {
  private:
   std::variant<T, Status> state_;
 };
+
+/// What an exception that code of the host has thrown says of itself. Its what() may be anything,
+/// also a null pointer.
+[[nodiscard]] std::string_view text_of(const std::exception& thrown) noexcept;
 
 }  // namespace pv2
