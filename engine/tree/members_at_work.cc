@@ -21,6 +21,8 @@ namespace {
 // Whether the procedure, in its present state, would hold no locks if it had had no work
 // outstanding when it began to wait.
 bool keeps_locks_for_work(Execution& execution) {
+  // While it is queued, only the scheduler knows whether it holds its locks.
+  if (execution.phase != Phase::kIdle && execution.phase != Phase::kWaiting) return false;
   const LockScope scope = execution.locks().scope();
   if (scope == LockScope::kOperation || execution.locks().empty() || !execution.holds_locks()) {
     return false;
@@ -30,7 +32,6 @@ bool keeps_locks_for_work(Execution& execution) {
   }
   if (execution.turn_step() != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
-  if (execution.phase != Phase::kWaiting) return false;
   // Its children may hold the same keys, because its locks cover them: without the locks two of
   // them could hold one key exclusively.
   if (execution.record.state == ProcedureState::kWaiting) return false;

@@ -8,6 +8,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <thread>
 
 #include "support/engine_world.h"
 #include "support/job_story.h"
@@ -730,6 +731,49 @@ TEST_CASE("a limit of two lets two threads of the pool work at once") {
   for (const ProcedureId id : ids) CHECK(executor->wait(id).ok());
   executor->stop();
   CHECK(most == 2);
+}
+
+namespace {
+
+// Goes on while its work runs, under a lock per step that others want: so work may end while its
+// procedure is queued.
+class Restless final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Restless";
+  static constexpr std::uint32_t kRuns = 30;
+  explicit Restless(std::uint32_t number = 0) : number_(number) {}
+  void fields(auto& f) {
+    f.arg(1, "number", number_);
+    f(2, "runs", runs_);
+  }
+  LockSet locks() const override {
+    return LockSet()
+        .server(std::to_string(number_ % 3), LockMode::kExclusive)
+        .scope(LockScope::kStep);
+  }
+  Outcome execute(StepContext& ctx) override {
+    if (++runs_ > kRuns) return done();
+    ctx.offload([] { std::this_thread::yield(); });
+    return again();
+  }
+
+ private:
+  std::uint32_t number_;
+  std::uint32_t runs_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("offloaded work may end while its procedure waits for its next turn") {
+  Threaded threaded;
+  ExecutorOptions options = threaded.options();
+  options.registry.add<Restless>();
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  std::vector<ProcedureId> ids;
+  for (std::uint32_t i = 0; i < 30; ++i) ids.push_back(executor->submit(Restless(i))->id);
+  for (const ProcedureId id : ids) CHECK(executor->wait(id)->state == ProcedureState::kSuccess);
+  executor->stop();
 }
 
 TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
