@@ -104,6 +104,7 @@ TEST_CASE("a limit on a type counts the procedures that were submitted since it 
   engine.open();
   CHECK(engine.executor().operate().set_type_limit("no.SuchType", 1).code() ==
         StatusCode::kInvalidArgument);
+  CHECK(engine.executor().operate().set_type_limit("no.SuchType", std::nullopt).ok());
   REQUIRE(engine.executor().operate().set_type_limit("test.Job", 1).ok());
   engine.submit("a");
   engine.submit("b");

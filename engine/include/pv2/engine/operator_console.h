@@ -116,7 +116,8 @@ class OperatorConsole {
   /// on a thread of this executor (kFailedPrecondition).
   Status set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) const;
   /// Like set_limit(), for procedures of one type. Those count that were submitted or spawned while
-  /// the type had a limit.
+  /// the type had a limit. kInvalidArgument: the type is not registered; its limit can be ended all
+  /// the same.
   Status set_type_limit(std::string_view type, std::optional<std::uint32_t> limit) const;
 
  private:

@@ -101,7 +101,8 @@ struct ListFilter {
 /// One page of a listing.
 struct ProcedurePage {
   std::vector<ProcedureInfo> procedures;  ///< In order of id.
-  /// Ask for the next page after this id; none (0) when there are no more.
+  /// Ask for the next page after this id; none (0) when there are no more. A full page may be the
+  /// last one: then the next one is empty. For a limit of 0 it is the id that was asked for.
   ProcedureId next;
 };
 
