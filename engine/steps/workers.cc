@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workers' loop. Read run() first. A worker takes procedures under the state mutex, runs their
-// steps without it, and hands their records over.
+// The workers' loop. Read run() first. A worker takes procedures under the state mutex
+// (workers_take.cc), runs their steps without it, and hands their records over. What it does when
+// there is nothing to take is in workers_idle.cc.
 
 #include "steps/workers.h"
 
@@ -9,7 +10,6 @@
 #include <pv2/base/thread.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,7 +22,6 @@
 #include "records/procedure_rows.h"
 #include "steps/offloads.h"
 #include "steps/step_run.h"
-#include "tree/domains.h"
 #include "tree/failure.h"
 #include "tree/flight.h"
 #include "tree/member_step.h"
@@ -30,11 +29,6 @@
 
 namespace pv2 {
 namespace {
-
-// How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
-constexpr std::chrono::milliseconds kPatience{1000};
-// How long the watcher sleeps between two looks at the runs.
-constexpr std::chrono::milliseconds kWatch{1};
 
 // The scheduler granted its locks to a queued procedure: fills the record that makes the grant
 // durable.
@@ -53,57 +47,6 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
     same.undo_is_unfinished = true;
   }
   update_state(execution, same, execution.turn_step(), commit.batch);
-}
-
-// What becomes of a procedure that was polled.
-enum class Fate : std::uint8_t {
-  kTaken,        // Its step may begin.
-  kLeaves,       // Its domain failed after it was polled: it leaves flight.
-  kStays,        // The engine stops or its store failed: it stays as its last record says.
-  kStopped,      // A domain around it has failed, and will stop it with its other members.
-  kMakesWay,     // An order waits to end its domain: its turn to be undone is put back.
-  kWaitsForEnd,  // A record that fails its domain is on the way: no point of no return begins.
-};
-
-Fate fate_of(Execution& execution, bool halted) {
-  const Domain& tree = execution.root()->domain;
-  if (execution.phase == Phase::kDropping) return Fate::kLeaves;
-  PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
-  if (halted) return Fate::kStays;
-  const bool failed = failing_domain(execution) != nullptr || tree.failing() != nullptr;
-  if (failed && execution.turn_step() == 0) return Fate::kStopped;
-  if (makes_way_for_order(execution)) return Fate::kMakesWay;
-  const bool may_not_return = execution.no_return_mark != NoReturn::kNone;
-  if (may_not_return && stands_before_no_return(execution) && is_about_to_fail(execution)) {
-    return Fate::kWaitsForEnd;
-  }
-  PV2_ASSERT(!tree.is_stopped() || execution.turn_step() != 0,
-             "a procedure that is polled in a failed tree has its undo turn");
-  return Fate::kTaken;
-}
-
-// A lock grant that came with the poll counts as recorded if the store keeps no records.
-StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
-             "a procedure that is taken has no timer");
-  execution.phase.move_to(Phase::kInFlight);
-  execution.wait.wake_pending = false;
-  if (execution.granted_by_poll() && !core.keeps_records) execution.record.holds_locks = true;
-  enter_flight(execution);
-  return {&execution, core.state.spares.steps.take(core.seat()).release()};
-}
-
-// Does what `fate`, which is not kTaken, says. A lock grant that came with the poll is in no record
-// yet, so such locks go back.
-void turn_away(EngineCore& core, Execution& execution, Fate fate, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
-  if (fate == Fate::kStays) return;
-  // kWaiting: the failure ends all waits.
-  execution.phase.move_to(fate == Fate::kWaitsForEnd ? Phase::kWaiting : Phase::kIdle);
-  if (execution.granted_by_poll()) core.settle(execution, Disposition::kParkUnlock);
-  if (fate == Fate::kLeaves) left_flight(core, execution, effects);
-  if (fate == Fate::kStopped) core.abandon_waits(execution);
-  if (fate == Fate::kMakesWay) put_turn_back(core, execution);
 }
 
 }  // namespace
@@ -170,131 +113,6 @@ bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Pol
   return polled.count != 0;
 }
 
-std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
-  return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
-}
-
-// No run in which something waits is forgotten while a worker is idle. A worker begins its run,
-// then reads the idle count, then `watched`, and wakes an idle worker if there are some and none
-// watches, and if something waits in this run or in another one: it may be itself the worker that
-// was woken for the other one. An idle worker counts itself, then looks at the runs, and watches if
-// something waits there and nobody else watches. A watcher that gives up sets `watched` to false
-// and then looks once more; one that has found work wakes another idle worker, if there is one.
-bool Workers::idle(Worker& worker, Polled& polled) {
-  idle_count(worker.work).fetch_add(1);
-  worker.is_idle = true;
-  // The committer adds a list before it looks for an idle worker.
-  if (worker.work == Work::kAny && publisher_.has_committed()) {
-    cease_to_be_idle(worker);
-    return true;
-  }
-  for (;;) {
-    if (help_out(worker)) return true;
-    const bool watches = keeps_watch(worker);
-    const bool found = poll(worker, watches ? kWatch : kPatience, polled);
-    if (found || !watches) {
-      if (found) {
-        take_and_run(polled, worker, SIZE_MAX, WasIdle::kYes);
-      } else {
-        cease_to_be_idle(worker);
-      }
-      return found;
-    }
-    if (publisher_.has_committed()) {  // it was nudged for that, and it may take long
-      cease_to_be_idle(worker);
-      return true;
-    }
-  }
-}
-
-// The committer may have left a long list to an idle worker, which publishes it before it begins
-// anything that may take long. The committer leaves nothing to reserved workers.
-void Workers::cease_to_be_idle(Worker& worker) {
-  // In this order: a worker that has seen `watched` and does not watch is counted as idle here.
-  const bool watched = std::exchange(worker.watches, false);
-  if (watched) core_.watched.store(false);
-  const bool others = idle_count(worker.work).fetch_sub(1) > 1;
-  worker.is_idle = false;
-  if (worker.work == Work::kTop) return;
-  if (watched && others) core_.scheduler.nudge();
-  publisher_.publish_committed();
-}
-
-// Whether `worker`, which is idle and has just looked at the runs, looks again soon.
-bool Workers::keeps_watch(Worker& worker) {
-  if (worker.work == Work::kTop) return false;
-  const auto saw_something = [&] {
-    return std::any_of(worker.seen.begin(), worker.seen.end(), [](auto run) { return run != 0; });
-  };
-  worker.quiet_looks = saw_something() ? 0 : worker.quiet_looks + 1;
-  if (worker.watches) {
-    if (worker.quiet_looks < kQuietLooks) return true;
-    worker.watches = false;
-    core_.watched.store(false);
-    if (!something_waits_in_runs(worker)) return false;
-  } else if (!saw_something()) {
-    return false;
-  }
-  worker.quiet_looks = 0;
-  return worker.watches = !core_.watched.exchange(true);
-}
-
-bool Workers::something_waits_in_runs(Worker& worker) {
-  bool waits = false;
-  for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    worker.seen[i] = core_.runs[i].number_if_something_waits();
-    waits = waits || worker.seen[i] != 0;
-  }
-  return waits;
-}
-
-bool Workers::help_out(Worker& worker) {
-  if (worker.work == Work::kTop && look_through_runs(worker)) {
-    cease_to_be_idle(worker);
-    return true;
-  }
-  Taken taken;
-  for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work, worker.seen[i]);
-    worker.seen[i] = help.number;
-    if (help.jobs == 0 && help.finished.empty()) continue;
-    taken.count = help.jobs;
-    taken.marks = help.marks;
-    taken.work = help.work;
-    const bool publishes = !help.finished.empty() || something_waits_for_publisher();
-    begin_run(taken, worker, publishes);
-    cease_to_be_idle(worker);
-    hand_over(std::move(help.finished));
-    run(taken, worker, SIZE_MAX);
-    return true;
-  }
-  return false;
-}
-
-// `worker` has begun a round in which `waiting` jobs wait. If it has just found them, it is still
-// counted as idle itself.
-void Workers::tell_idle_workers(const Worker& worker, std::size_t waiting, bool shared) {
-  if (waiting == 0 || worker.work == Work::kTop || !are_others_idle(worker)) return;
-  if (shared || !core_.watched.load()) core_.scheduler.nudge();
-}
-
-// Work of a higher class has begun to wait for a procedure that is in a worker's run, perhaps
-// behind a step that takes long. So all procedures that wait in the runs go back to the scheduler,
-// which knows which of them are now work of the top classes. The records in the runs are handed
-// over: one of them may end the last step of a lock's holder.
-bool Workers::look_through_runs(Worker& worker) {
-  const std::uint64_t lifts = core_.scheduler.lifts();
-  if (std::exchange(worker.looked_through, lifts) == lifts) return false;
-  bool found = false;
-  for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    found = call_back(core_.runs[i], Which::kAll) || found;
-    FinishedSteps finished = core_.runs[i].take_finished();
-    found = found || !finished.empty();
-    hand_over(std::move(finished));
-  }
-  return found;
-}
-
 Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   const EngineThread mark(&core_);
   Polled polled;
@@ -332,20 +150,6 @@ void Workers::begin_run(Taken& taken, Worker& worker, bool publishes) {
   worker.pace.begin_run();
   begin_round(taken, worker, publishes);
   pass_on_watch(worker);
-}
-
-// A worker that was nudged because something waits in a run may find other work first, and does not
-// look at the runs then.
-void Workers::pass_on_watch(const Worker& worker) {
-  if (worker.work == Work::kTop || core_.watched.load() || !are_others_idle(worker)) return;
-  for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    if (i == worker.index || core_.runs[i].number_if_something_waits() == 0) continue;
-    return core_.scheduler.nudge();
-  }
-}
-
-bool Workers::are_others_idle(const Worker& worker) const {
-  return core_.idle_workers.load() > (worker.is_idle ? 1U : 0U);
 }
 
 class Workers::ShortRun {
@@ -498,80 +302,12 @@ void Workers::hand_over_at_end(Worker& worker) {
   publisher_.publish(std::move(finished.without_record));
 }
 
-bool Workers::somebody_is_idle() const {
-  return core_.idle_workers.load() != 0 || core_.idle_reserved.load() != 0;
-}
-
-// Work of the top classes does not wait for the watcher.
-void Workers::call_for_help() {
-  if (core_.idle_workers.load() != 0) return core_.scheduler.nudge();
-  if (core_.idle_reserved.load() != 0) core_.scheduler.nudge_top();
-}
-
 void Workers::hand_over(FinishedSteps finished) {
   if (!finished.with_record.empty() &&
       core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
     publisher_.publish(std::move(finished.with_record));
   }
   publisher_.publish(std::move(finished.without_record));
-}
-
-void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
-  std::vector<std::unique_ptr<Procedure>> dead_objects;
-  std::vector<Ref<AwaitSlot>> dead_slots;
-  taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
-  {
-    StateLock lock(core_, Width::kNarrow);  // no worker goes on with a member of these trees
-    dead_objects.swap(core_.state.leftovers.objects);
-    dead_slots.swap(core_.state.leftovers.slots);
-    const bool halted = !core_.unavailable().ok();
-    PV2_ASSERT(halted || !core_.loading.runs(), "nothing runs before the store is loaded");
-    taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
-    for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
-      auto& execution = static_cast<Execution&>(*entry);
-      const Fate fate = fate_of(execution, halted);
-      if (fate == Fate::kTaken) {
-        taken.add(take_one(core_, execution));
-      } else {
-        turn_away(core_, execution, fate, effects);
-      }
-    }
-  }
-}
-
-// Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
-// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
-// rollback.
-bool Workers::call_back(WorkerRun& run, Which which) {
-  std::array<StepJob, kRun> jobs;
-  std::size_t count = 0;
-  Effects effects;
-  {
-    StateLock lock(core_);
-    const bool halted = !core_.unavailable().ok();
-    const auto stays = [&](Execution& execution) {
-      return which == Which::kForbidden && !halted && may_begin(execution);
-    };
-    count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
-    // Backwards: the scheduler puts each returned entry in front of those returned before it.
-    for (std::size_t i = count; i-- > 0;) put_back(jobs[i], halted);
-    core_.flush();
-    for (const StepJob& job : std::span(jobs).first(count)) {
-      left_flight(core_, *job.execution, effects);
-    }
-  }
-  publisher_.perform(effects);
-  return count != 0;
-}
-
-void Workers::put_back(const StepJob& job, bool halted) {
-  Execution& execution = *job.execution;
-  PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
-  if (execution.granted_by_poll() && !core_.keeps_records) execution.record.holds_locks = false;
-  core_.state.spares.steps.give_back(std::unique_ptr<StepCommit>(job.commit), core_.seat());
-  if (!may_begin(execution)) return drop_from_flight(core_, execution);
-  execution.phase.move_to(Phase::kQueued);
-  if (!halted) core_.settle(execution, Disposition::kReturn);
 }
 
 StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
