@@ -197,7 +197,10 @@ void WaitReasons::awaited(const Execution& execution) {
   }
   const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
   if (!place.blockers.empty()) blockers(place);
-  if (reasons_.empty()) add(Kind::kQueued);  // all has arrived: it is being woken
+  if (!reasons_.empty()) return;
+  // All has arrived. Its step saw that and waits for a time; or the procedure is being woken.
+  if (execution.record.deadline) return only_time(execution);
+  if (!has_work(execution)) add(Kind::kQueued);  // else offloaded() adds the reason
 }
 
 // One reason per event; one for all values, and one for all offloaded work.

@@ -201,6 +201,24 @@ TEST_CASE(
   CHECK(two[1].count == 1);
 }
 
+TEST_CASE("a step that has what it awaits, and waits for a time, is explained by its deadline") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? Say::wait() : Say::wait_for(1h);
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.world.answer_one("not yet");
+  engine.run();
+  engine.clock->advance(20min);
+
+  const WaitReason reason = only_reason(explain(engine.executor(), id), id);
+  CHECK(reason.kind == Kind::kTimer);
+  CHECK(reason.left == 40min);
+}
+
 TEST_CASE("in a worker's run one procedure runs, one waits for it, and one waits with its record") {
   EngineWorld engine;
   Explanation first;
