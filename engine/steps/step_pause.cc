@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "core/state_lock.h"
 #include "model/check_limits.h"
 #include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_registry.h"
@@ -16,6 +17,7 @@
 #include "steps/step_effects.h"
 #include "steps/step_frame.h"
 #include "steps/step_record.h"
+#include "tree/members_at_work.h"
 
 namespace pv2 {
 namespace {
@@ -36,11 +38,12 @@ void StepPause::wait_for(const Outcome& outcome) {
   Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
   const bool wants_signals = effects_.wants_signals();
-  if (execution.slots.empty() && !wants_signals && !outcome.timeout) {
-    return record_.fail_or_park(
-        Status(StatusCode::kInternal,
-               fmt::format("step {} answered wait() but awaits nothing and has no timeout",
-                           frame_.name())));
+  if (!wants_signals && !outcome.timeout && nothing_can_wake()) {
+    const char* const what =
+        execution.slots.empty() ? "awaits nothing" : "has got everything that it awaits";
+    return record_.fail_or_park(Status(
+        StatusCode::kInternal,
+        fmt::format("step {} answered wait() but {} and has no timeout", frame_.name(), what)));
   }
   next.ends_waits = false;
   next.awaits = !execution.slots.empty() || wants_signals;
@@ -66,6 +69,22 @@ void StepPause::wait_for(const Outcome& outcome) {
   }
   // A wait may be long; the next run decodes the fields, as after a crash.
   execution.object.reset();
+}
+
+// Whether no wake can come for what the step awaits. A value may arrive while the step runs. Then
+// its wake may be on the way, or the procedure runs again because of it. Offloaded work leaves its
+// value first, and wakes the procedure when it has ended; an executor that stops makes no such
+// wake.
+bool StepPause::nothing_can_wake() const {
+  const Execution& execution = frame_.execution;
+  if (execution.slots.empty()) return true;
+  for (const AwaitSlot* const slot : execution.slots) {
+    const bool is_value = slot->source() == AwaitSlot::Source::kCompletion;
+    if (is_value ? !slot->has_woken() : !slot->ready()) return false;
+  }
+  const StateLock lock(frame_.core, Width::kNarrow);
+  if (execution.wait.wake_pending || has_work(execution)) return false;
+  return frame_.core.unavailable().ok();
 }
 
 // Sets when the wait ends. Returns whether this differs from the deadline in the last record.

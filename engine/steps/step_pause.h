@@ -37,6 +37,7 @@ class StepPause {
   void back_off_without_object(const Status& error);
 
  private:
+  [[nodiscard]] bool nothing_can_wake() const;
   [[nodiscard]] bool set_deadline(Duration timeout);
   [[nodiscard]] bool wait_needs_record(bool has_timeout, bool new_deadline) const;
   [[nodiscard]] std::uint32_t max_attempts() const;

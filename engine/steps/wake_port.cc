@@ -9,11 +9,12 @@
 
 namespace pv2 {
 
-void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {
+void WakePort::wake(AwaitSlot& slot) noexcept {
   MutexLock open(core_mutex_);
   if (core_ == nullptr) return;
   StateLock lock(*core_, Width::kNarrow);
-  core_->wake(id, epoch);
+  core_->wake(slot.id(), slot.epoch());
+  slot.set_woken();
 }
 
 void WakePort::close() {

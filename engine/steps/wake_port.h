@@ -15,7 +15,7 @@ class WakePort final : public WakeTarget {
  public:
   explicit WakePort(EngineCore& core) : core_(&core) {}
 
-  void wake(ProcedureId id, std::uint32_t epoch) noexcept override;
+  void wake(AwaitSlot& slot) noexcept override;
   /// After this has returned, no wake reaches the engine.
   void close();
 

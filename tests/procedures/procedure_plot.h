@@ -68,7 +68,7 @@ template <class T>
 [[nodiscard]] Completion<T> nobody() {
   class Nobody final : public WakeTarget {
    public:
-    void wake(ProcedureId /*id*/, std::uint32_t /*epoch*/) noexcept override {}
+    void wake(AwaitSlot& /*slot*/) noexcept override {}
   };
   return Completion<T>(make_ref<AwaitSlotOf<T>>(make_ref<Nobody>(), ProcedureId{1}, 0));
 }

@@ -28,7 +28,7 @@ namespace pv2::testing::parts_world {
 /// Nobody is woken: a test looks at the slot.
 class NobodyToWake final : public WakeTarget {
  public:
-  void wake(ProcedureId, std::uint32_t) noexcept override {}
+  void wake(AwaitSlot&) noexcept override {}
 };
 
 /// What a procedure that waits holds. Owned by one thread.

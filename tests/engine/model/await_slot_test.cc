@@ -19,7 +19,7 @@ namespace {
 /// Counts the wakes. Owned by one thread.
 class CountingTarget final : public WakeTarget {
  public:
-  void wake(ProcedureId /*id*/, std::uint32_t /*epoch*/) noexcept override { ++wakes; }
+  void wake(AwaitSlot& /*slot*/) noexcept override { ++wakes; }
   int wakes = 0;
 };
 

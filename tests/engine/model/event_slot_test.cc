@@ -30,10 +30,10 @@ using Ids = std::vector<std::uint64_t>;
 /// nothing is to be called.
 class Noting final : public WakeTarget {
  public:
-  void wake(ProcedureId id, std::uint32_t /*epoch*/) noexcept override {
+  void wake(AwaitSlot& slot) noexcept override {
     if (!during_wake) return;
-    woken.push_back(id.value);
-    during_wake(id.value);
+    woken.push_back(slot.id().value);
+    during_wake(woken.back());
   }
   Ids woken;
   std::function<void(std::uint64_t)> during_wake = [](std::uint64_t) {};

@@ -4,6 +4,11 @@
 // thread and keeps its locks; an answer is never lost and never reaches the wrong wait.
 // (Rows 5, 24-28, 64; X4, X12.)
 
+#include <latch>
+#include <optional>
+#include <thread>
+#include <utility>
+
 #include "support/engine_world.h"
 
 namespace pv2::testing::wait_test {
@@ -300,6 +305,137 @@ TEST_CASE("a wait for nothing is an error") {
   const ProcedureId id = engine.submit("a");
   engine.run();
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("awaits nothing"));
+}
+
+TEST_CASE("a wait for what has all arrived is an error") {
+  EngineWorld engine;
+  Event open("the shop is open");
+  engine.world.scripts["later"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    (void)ask(run);
+    return Say::wait();
+  }};
+  engine.world.scripts["at once"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.await<int>([](const auto& completion) { completion(1); });
+    return Say::wait();
+  }};
+  engine.world.scripts["event"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.await(open);
+    return Say::wait();
+  }};
+  engine.world.scripts["work"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.offload([] {});
+    return Say::wait();
+  }};
+  const std::string name = GENERATE(as<std::string>(), "later", "at once", "event", "work");
+  engine.open();
+  open.set();
+  const ProcedureId id = engine.submit(name);
+  engine.run();
+  if (name == "later") {
+    CHECK(engine.executor().inspect().live_procedures() == 1);
+    engine.world.answer_one("no help");
+    engine.run();
+  }
+
+  const Status why = engine.result(id).status;
+  CHECK(why.code() == StatusCode::kInternal);
+  CHECK_THAT(why.to_string(), ContainsSubstring("step ONE answered wait() but has got everything"));
+}
+
+TEST_CASE("a step that waits for one of two answers, or for a signal, is woken by the other one") {
+  EngineWorld engine;
+  engine.world.scripts["two"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return std::nullopt;
+    const std::string* const first = ask(run);
+    const std::string* const second = ask(run);
+    return first != nullptr && second != nullptr ? std::nullopt : std::optional(Say::wait());
+  }};
+  engine.world.scripts["signal"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return std::nullopt;
+    const bool answered = ask(run) != nullptr;
+    return run.ctx.signal("go") != nullptr && answered ? std::nullopt : std::optional(Say::wait());
+  }};
+  engine.open();
+  const std::string name = GENERATE(as<std::string>(), "two", "signal");
+  const ProcedureId id = engine.submit(name);
+  engine.run();
+  engine.world.answer_one("first");
+  engine.run();
+  REQUIRE(engine.executor().inspect().live_procedures() == 1);
+  name == "two" ? void(engine.world.answer_one("second"))
+                : void(engine.executor().signal(id, "go", ""));
+  engine.run();
+
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE(
+    "a step whose work ends while the executor stops may wait, and runs again in the next run") {
+  EngineWorld engine;
+  std::latch runs(1);
+  std::latch work_may_end(1);
+  std::latch step_may_end(1);
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 const auto* value = run.ctx.offload([&] { work_may_end.wait(); });
+                                 if (!runs.try_wait()) runs.count_down();
+                                 step_may_end.wait();
+                                 return value == nullptr ? std::optional(Say::wait())
+                                                         : std::nullopt;
+                               }};
+  auto executor = open_with_threads(engine, nullptr);
+  const ProcedureId id = executor->submit(Job(engine.world, "a"))->id;
+  runs.wait();
+  std::thread stopper([&] { executor->stop(); });
+  const auto reasons = [&] { return executor->inspect().explain(id)->procedures[0].reasons; };
+  while (reasons()[0].kind != WaitReason::Kind::kStopped) std::this_thread::yield();
+  work_may_end.count_down();
+  while (reasons().size() != 1) std::this_thread::yield();  // until the work has ended
+  step_may_end.count_down();
+  stopper.join();
+
+  executor.reset();
+  engine.open();
+  engine.run();
+  CHECK(engine.result(id).status.to_string() == "OK");
+}
+
+TEST_CASE("offloaded work that has left its value but not ended may still wake its step") {
+  EngineWorld engine;
+  std::latch has_value(1);
+  std::latch may_end(1);
+  struct Callable {
+    std::latch* has_value = nullptr;
+    std::latch* may_end = nullptr;
+    Callable(std::latch& has_value, std::latch& may_end)
+        : has_value(&has_value), may_end(&may_end) {}
+    Callable(Callable&& other) noexcept
+        : has_value(std::exchange(other.has_value, nullptr)), may_end(other.may_end) {}
+    Callable& operator=(Callable&&) = delete;
+    ~Callable() {
+      if (has_value == nullptr) return;
+      has_value->count_down();
+      may_end->wait();
+    }
+    void operator()() const {}
+  };
+  std::optional<Callable> callable(std::in_place, has_value, may_end);
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 run.world.journal.note("run");
+                                 (void)ask(run);
+                                 (void)run.ctx.offload(*std::move(callable));
+                                 if (run.world.journal.count("run") == 3) return std::nullopt;
+                                 return Say::wait();
+                               }};
+  const auto executor = open_with_threads(engine, nullptr);
+  const ProcedureId id = executor->submit(Job(engine.world, "a"))->id;
+  has_value.wait();
+  engine.world.answer_one("everything has arrived");
+  const auto reasons = [&] { return executor->inspect().explain(id)->procedures[0].reasons; };
+  while (engine.world.journal.count("run") < 2 || reasons().size() != 1) std::this_thread::yield();
+
+  CHECK(reasons()[0].kind == WaitReason::Kind::kOffload);
+  may_end.count_down();
+  CHECK(executor->wait(id)->status.to_string() == "OK");
 }
 
 TEST_CASE("a step that asks for other things when it runs again fails, and the error says so") {

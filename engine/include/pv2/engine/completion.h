@@ -20,13 +20,15 @@
 
 namespace pv2 {
 
+class AwaitSlot;
+
 /// Wakes a procedure that waits. Implemented by the engine; may outlive it, and then does nothing.
 /// Thread-safe.
 class WakeTarget : public Counted {
  public:
-  /// `epoch` says which wait of `id` is meant; a stale one is ignored. The number wraps after 4
-  /// billion waits; a procedure that is woken by mistake looks, finds nothing and waits on.
-  virtual void wake(ProcedureId id, std::uint32_t epoch) noexcept = 0;
+  /// `slot` says which wait of which procedure is meant. It may be destroyed as soon as the
+  /// procedure can run.
+  virtual void wake(AwaitSlot& slot) noexcept = 0;
 };
 
 /// One thing a step waits for. Shared by the execution that waits and the code that completes it:
@@ -47,6 +49,15 @@ class AwaitSlot : public Counted, public Recycled {
   /// Whether the value is there. Acquire: pairs with the release in arrived(), so the value is
   /// visible.
   [[nodiscard]] bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  /// The procedure that waits, and which of its waits it is; a wake for a stale one is ignored. The
+  /// number wraps after 4 billion waits; a procedure that is woken by mistake looks, finds nothing
+  /// and waits on.
+  [[nodiscard]] ProcedureId id() const noexcept { return id_; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+  /// For the target, while the procedure cannot run yet: the wake for the value was made.
+  void set_woken() noexcept { woken_.store(true, std::memory_order_release); }
+  /// Never true of a slot whose value came by leave(). Acquire: what the wake did is visible.
+  [[nodiscard]] bool has_woken() const noexcept { return woken_.load(std::memory_order_acquire); }
   /// The type of the value.
   [[nodiscard]] virtual const std::type_info& type() const noexcept = 0;
 
@@ -62,7 +73,7 @@ class AwaitSlot : public Counted, public Recycled {
   void is_there() noexcept { ready_.store(true, std::memory_order_release); }
   void arrived() noexcept {
     is_there();
-    target_->wake(id_, epoch_);
+    target_->wake(*this);
   }
 
  private:
@@ -72,6 +83,7 @@ class AwaitSlot : public Counted, public Recycled {
   ProcedureId id_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
+  std::atomic<bool> woken_{false};
   // Written by the thread that has the procedure in flight; read by others while the procedure
   // waits.
   Source source_ = Source::kCompletion;

@@ -113,7 +113,9 @@ class Procedure : public Recycled {
   [[nodiscard]] static Outcome done(std::string result = {}) {
     return {.kind = Outcome::Kind::kDone, .result = std::move(result)};
   }
-  /// The same step runs again as soon as something that it awaits arrives.
+  /// The same step runs again as soon as something that it awaits arrives. A step that can have no
+  /// such wake, because it awaits nothing or has got everything that it awaits, fails; an undo
+  /// parks.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
   /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
   /// durable. A `timeout` that is not positive has passed already.
