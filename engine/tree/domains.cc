@@ -33,6 +33,8 @@ bool failed_before(Execution& member, CommitSequence sequence) {
 }
 
 bool is_parked(Execution& member) {
+  const bool has_ended = member.record.state == ProcedureState::kRolledBack;
+  if (has_ended || !member.is_undone_with_its_tree()) return false;
   const Domain& own = member.head()->domain;
   return member.record.parked || own.is_parked() ||
          (own.failing() != nullptr && own.failing()->domain.is_parked());

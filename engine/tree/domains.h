@@ -26,6 +26,7 @@ namespace pv2 {
 [[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
 
 /// Whether `member`, its own domain, or the widest stopped domain around it waits for an operator.
+/// False for a member that was undone already, or has succeeded and is not undone with its tree.
 [[nodiscard]] bool is_parked(Execution& member);
 
 /// Like is_parked(), but false for a member that is not parked itself and whose turn has begun,

@@ -106,7 +106,10 @@ TEST_CASE("a parked child shows why it is parked, and its root keeps why the tre
   if (GENERATE(false, true)) engine.open();
   CHECK_THAT(engine.describe(ProcedureId{root.value + 1}).error.to_string(),
              ContainsSubstring("stuck"));
-  CHECK(engine.describe(root).error == Status(StatusCode::kFailedPrecondition, "no"));
+  const Status of_root = engine.describe(root).error;
+  CHECK(of_root.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(of_root.message()), StartsWith("no; "));
+  CHECK_THAT(std::string(of_root.message()), ContainsSubstring("procedure 2 is parked: "));
   REQUIRE(engine.executor().operate().skip_step(root, kNote).ok());
   if (GENERATE(false, true)) engine.crash_and_open();
   engine.run();

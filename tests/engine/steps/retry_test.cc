@@ -220,8 +220,11 @@ TEST_CASE(
 
   for (int life = 0; life < 3; ++life) {
     const auto listed = engine.executor().inspect().list();
-    for (const ProcedureInfo& info : listed) CHECK(info.parked);
-    CHECK(listed[0].error.message() == "the cause");
+    CHECK(listed[0].parked);
+    CHECK(listed[1].parked);
+    CHECK_FALSE(listed[2].parked);  // it was undone
+    CHECK_THAT(listed[0].error.to_string(), ContainsSubstring("the cause; "));
+    CHECK_THAT(listed[0].error.to_string(), ContainsSubstring("procedure 2 is parked: "));
     CHECK(listed[1].holds_locks);
     CHECK_THAT(listed[1].error.to_string(), ContainsSubstring("cannot undo step TWO"));
     CHECK_THAT(listed[1].error.to_string(), ContainsSubstring("cannot yet"));

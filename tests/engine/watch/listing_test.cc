@@ -279,6 +279,97 @@ TEST_CASE("each filter keeps what it names, and filters combine") {
             1)) == Values{waits});
 }
 
+TEST_CASE("each member of a parked tree says why it is parked, and one that was undone is not") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"quick", "cannot", "last", "fails"}};
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.world.scripts["last"] = asks_in(1);
+  engine.world.scripts["cannot"] = asks_in(1);
+  engine.world.scripts["cannot"].steps = 1;
+  engine.world.scripts["cannot"].undo = [](JobRun&) {
+    return std::optional(Say::fail("the parcel is gone"));
+  };
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1) return std::nullopt;
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? Say::wait() : Say::fail("out of stock");
+  }};
+  engine.open();
+  const ProcedureId parent = engine.submit("parent");
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+
+  const std::uint64_t first = parent.value;
+  const Values parked{first, first + 1, first + 2, first + 4};
+  const std::string why = "procedure " + std::to_string(first + 2) +
+                          " is parked: cannot undo step ONE: the parcel is gone";
+  CHECK(ids(engine.executor().inspect().list({.parked = true})) == parked);
+  CHECK(engine.describe({first + 1}).error.message() == why);
+  CHECK(engine.describe({first + 2}).error.message() == "cannot undo step ONE: the parcel is gone");
+  for (const ProcedureId id : {parent, ProcedureId{first + 4}}) {
+    const Status error = engine.describe(id).error;
+    CHECK(error.code() == StatusCode::kFailedPrecondition);
+    CHECK_THAT(std::string(error.message()), StartsWith("out of stock; "));
+    CHECK_THAT(std::string(error.message()), ContainsSubstring(why));
+  }
+  const ProcedureInfo undone = engine.describe({first + 3});
+  CHECK(undone.state == ProcedureState::kRolledBack);
+  CHECK_FALSE(undone.parked);
+  CHECK(undone.error.ok());
+}
+
+TEST_CASE("a part of a tree that is parked names its own undo, not that of another part") {
+  EngineWorld engine;
+  engine.world.scripts["top"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    for (int i = 0; i < 2; ++i) {
+      run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
+    }
+    return run.advance();
+  }};
+  engine.world.scripts["part"] = {
+      .children = {"cannot"}, .run = [](JobRun& run) -> std::optional<Outcome> {
+        return run.step == 3 ? std::optional(Say::fail("out of stock")) : std::nullopt;
+      }};
+  engine.world.scripts["cannot"] = {
+      .steps = 1, .undo = [](JobRun&) { return std::optional(Say::fail("the parcel is gone")); }};
+  engine.open();
+  const std::uint64_t top = engine.submit("top").value;
+  engine.run();
+
+  CHECK(ids(engine.executor().inspect().list({.parked = true})) ==
+        Values{top + 1, top + 2, top + 3, top + 4});
+  for (const std::uint64_t part : {top + 1, top + 2}) {
+    CHECK_THAT(engine.describe({part}).error.to_string(),
+               ContainsSubstring("procedure " + std::to_string(part + 2) + " is parked"));
+  }
+}
+
+TEST_CASE("in a tree that is parked beyond a point of no return each member says so") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                      if (run.step == 4) {
+                                        for (const char* child : {"asks", "fails"})
+                                          run.spawn(child);
+                                      }
+                                      return std::nullopt;
+                                    }};
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["fails"] = {.run = [](JobRun&) { return std::optional(Say::fail("no")); }};
+  engine.open();
+  const ProcedureId parent = engine.submit<CommittingJob>("parent");
+  engine.run();
+
+  const std::uint64_t first = parent.value;
+  CHECK(ids(engine.executor().inspect().list({.parked = true})) ==
+        Values{first, first + 1, first + 2});
+  CHECK(engine.describe(parent).error.message() == "no");
+  CHECK(engine.describe({first + 2}).error.message() == "no");
+  CHECK(engine.describe({first + 1}).error.message() ==
+        "the tree of procedure " + std::to_string(first) +
+            " failed after a point of no return: no");
+}
+
 TEST_CASE("fields are shown as the last record has them, and a type that throws harms no other") {
   EngineWorld engine;
   bool throws = false;

@@ -44,11 +44,14 @@ struct ProcedureInfo {
   std::string step_name;
   bool undo = false;  ///< `step` is the step to be undone.
   std::uint32_t attempt = 1;
-  bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
+  /// Neither finished nor undone: it, or its tree, waits for an operator. `error` says why.
+  bool parked = false;
   bool quarantined = false;  ///< This program cannot understand its record. `error` says why.
   bool holds_locks = false;
   LockSet locks;
-  Status error;       ///< Why it is parked; or why it, or its tree, failed.
+  /// Why it is parked; or why it, or its tree, failed. If its tree is parked in the undo of another
+  /// member: the failure, if there is one here, then which member that is, and why.
+  Status error;
   Status undo_error;  ///< While its undo is in back-off: why the last attempt at it failed.
   WallTime submitted{};
   WallTime updated{};  ///< When its last record was made.
