@@ -15,6 +15,7 @@ namespace pv2 {
 namespace {
 
 std::string names(const WaitReason& reason) {
+  if (reason.on.empty()) return fmt::format("at least {} not named here", reason.more);
   std::string text = reason.on.size() + reason.more == 1 ? "procedure " : "procedures ";
   for (std::size_t i = 0; i < reason.on.size(); ++i) {
     if (i != 0) text += ", ";
@@ -84,9 +85,16 @@ std::string committed_with(const WaitReason& reason) {
 }
 
 std::string around_in_flight(const WaitReason& reason) {
-  return "stands still until its tree is undone, or ended by an operator, which waits for the "
-         "step, or for what was offloaded, of " +
-         names(reason);
+  const std::string text = "stands still until its tree is undone, or ended by an operator";
+  if (reason.on.empty() && reason.more == 0) return text;
+  return text + ", which waits for the step, or for what was offloaded, of " + names(reason);
+}
+
+std::string waiting_for_children(const WaitReason& reason) {
+  const std::string text = "waits for " + several(reason.count, "child", "children") + " to finish";
+  return (reason.more == 0 ? text
+                           : text + fmt::format(", {} of them not named here", reason.more)) +
+         since(reason);
 }
 
 class Writer {
@@ -205,8 +213,7 @@ std::string to_string(const WaitReason& reason) {
     case WaitReason::Kind::kProducer:
       return "waits for something that " + names(reason) + " has to do" + since(reason);
     case WaitReason::Kind::kChildren:
-      return "waits for " + several(reason.count, "child", "children") + " to finish" +
-             since(reason);
+      return waiting_for_children(reason);
     case WaitReason::Kind::kTimer:
       return "waits for its deadline, in " + time_span(reason.left);
     case WaitReason::Kind::kBackOff:

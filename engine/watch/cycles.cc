@@ -11,13 +11,10 @@
 namespace pv2 {
 namespace {
 
-bool waits_for_others(const Explanation& explanation, const Explanation::Procedure& procedure) {
-  for (const WaitReason& reason : procedure.reasons) {
-    for (const ProcedureId id : reason.on) {
-      if (explanation.find(id) != nullptr) return true;
-    }
-  }
-  return false;
+bool waits_for_others(const Explanation::Procedure& procedure) {
+  return std::any_of(
+      procedure.reasons.begin(), procedure.reasons.end(),
+      [](const WaitReason& reason) { return !reason.on.empty() || reason.more != 0; });
 }
 
 class Cycles {
@@ -64,7 +61,7 @@ class Cycles {
 
 void find_cycles_and_causes(Explanation& explanation) {
   for (const Explanation::Procedure& procedure : explanation.procedures) {
-    if (!waits_for_others(explanation, procedure)) explanation.root_causes.push_back(procedure.id);
+    if (!waits_for_others(procedure)) explanation.root_causes.push_back(procedure.id);
   }
   Cycles(explanation).find();
 }

@@ -6,6 +6,7 @@
 #include "watch/wait_reasons.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/worker_run.h"
@@ -16,15 +17,13 @@
 #include "tree/domains.h"
 #include "tree/member_step.h"
 #include "tree/members_at_work.h"
+#include "watch/parking.h"
 
 namespace pv2 {
 namespace {
 
 // Procedures that one reason names; each of them gets reasons of its own.
 constexpr std::size_t kNamesMax = 8;
-// Tree members that one explanation looks at, in one critical section.
-constexpr std::size_t kMembersMax = kSectionPauses;
-
 WaitReason::Kind kind_of(WaitLink::Why why) {
   using Kind = WaitReason::Kind;
   switch (why) {
@@ -70,13 +69,25 @@ Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   return stopped;
 }
 
+// The procedures whose step a worker runs now.
+std::vector<Execution*> find_running(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+  std::vector<Execution*> found;
+  for (std::size_t worker = 0; worker < core.running.size(); ++worker) {
+    const auto running = core.running.look(worker);
+    Execution* const execution = running ? core.find(running->id) : nullptr;
+    if (execution != nullptr) found.push_back(execution);
+  }
+  return found;
+}
+
 }  // namespace
 
 WaitReasons::WaitReasons(EngineCore& core)
     : core_(core),
       wall_(core.clock.wall_now()),
       steady_(core.clock.steady_now()),
-      standstill_(find_standstill(core)) {}
+      standstill_(find_standstill(core)),
+      running_(find_running(core)) {}
 
 std::vector<WaitReason> WaitReasons::of(Execution& execution) {
   reasons_.clear();
@@ -94,7 +105,7 @@ void WaitReasons::find(Execution& execution) {
   } else if (!standstill_.ok()) {
     add(Kind::kStopped).error = standstill_;
   } else if (is_ended_by_order(execution)) {
-    if (!has_work(execution)) in_flight_around(execution);
+    if (!has_work(execution)) ended_by_order(execution);
   } else if (failed != nullptr && !is_on_the_move(execution) &&
              (execution.turn_step() == 0 || failed->domain.makes_way())) {
     stopped_by_failure(*failed, execution);
@@ -221,14 +232,22 @@ void WaitReasons::children(const Execution& execution) {
   WaitReason& reason = add(Kind::kChildren);
   reason.count = execution.children().unfinished;
   reason.age = age_of(execution.record.updated);
-  std::size_t found = 0;
+  // First those that the engine lists, then those that a walk comes to, the youngest first.
+  const auto see = [&](const Execution& child) {
+    const bool has_ended = child.record.state == ProcedureState::kSuccess || child.record.reported;
+    if (child.parent_execution() == &execution && !has_ended && reason.on.size() < kNamesMax) {
+      name(reason, child.id);
+    }
+  };
+  std::for_each(running_.begin(), running_.end(), [&](Execution* member) { see(*member); });
+  for_each_listed(execution.root()->domain.rare->standing, execution, see);
   const Execution* child = execution.children().last;
-  for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
-    if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
-    name(reason, child->id);
-    if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
+  const std::size_t most = std::min<std::size_t>(reason.count, kNamesMax);
+  for (; child != nullptr && reason.on.size() < most && look_at_one_more();
+       child = older_of_spawn(*child)) {
+    see(*child);
   }
-  std::reverse(reason.on.begin(), reason.on.end());
+  std::sort(reason.on.begin(), reason.on.end());
   reason.more = reason.count - std::min(reason.count, reason.on.size());
 }
 
@@ -253,13 +272,48 @@ void WaitReasons::stopped_by_failure(Execution& head, Execution& execution) {
   if (reason.on.empty()) name(reason, head.id);
 }
 
-// Names the members in flight. A member that an order ends is waited for only if it has work.
+// An operator's order ends it as soon as the work under it has ended. Names members with such work.
+void WaitReasons::ended_by_order(const Execution& head) {
+  WaitReason& reason = add(Kind::kTreeInFlight);
+  const OutstandingWork& work = *head.work();
+  for_each_listed(head.root()->domain.rare->at_work, head, [&](const Execution& member) {
+    if (member.work()->ended_with == &head) name(reason, member.id);
+  });
+  reason.more = work.last_order_awaits - std::min(work.last_order_awaits, reason.on.size());
+}
+
+// Names the members in flight: first those that run a step or have work outstanding, which the
+// engine lists, then those that a walk comes to. The head counts all, so `more` is right even if
+// the tree is too large for the walk. A member that an order ends is waited for only if it has
+// work.
 void WaitReasons::in_flight_around(Execution& head) {
   WaitReason& reason = add(Kind::kTreeInFlight);
-  for_each_member(head, [&](const Execution& member) {
+  std::set<const Execution*> seen;
+  std::size_t unseen = head.domain.rare->in_flight_inside;
+  const auto see = [&](Execution& member) {
+    if (!seen.insert(&member).second) return;
     const bool moves = member.phase == Phase::kInFlight || member.phase == Phase::kDropping;
-    if ((moves && !is_ended_by_order(member)) || has_work(member)) name(reason, member.id);
+    const bool works = has_work(member);
+    if ((moves && !is_ended_by_order(member)) || works) name(reason, member.id);
+    if (failing_domain(member) != &head) return;  // the head does not count it yet
+    const std::size_t flights = (moves ? 1 : 0) + (works ? 1 : 0);
+    unseen -= std::min(unseen, flights);
+  };
+  const auto see_listed = [&](Execution& member) {
+    if (failing_domain(member) == &head) see(member);
+  };
+  std::for_each(running_.begin(), running_.end(), [&](Execution* member) { see_listed(*member); });
+  for_each_listed(head.root()->domain.rare->at_work, head, [&](Execution& member) {
+    see_listed(member);
+    if (member.work()->ended_with != nullptr) see_listed(*member.work()->ended_with);
   });
+  for (Execution& member : Subtree(head)) {
+    if (!look_at_one_more()) {
+      reason.more += unseen;
+      return;
+    }
+    see(member);
+  }
 }
 
 // Also counts work that the procedure does not await, or no longer awaits.
@@ -276,19 +330,15 @@ void WaitReasons::offloaded(const Execution& execution) {
   }
 }
 
-// Names the parked member, unless it is this procedure.
+// Names the member whose undo is parked, unless it is this one.
 void WaitReasons::parked(Execution& execution) {
   WaitReason& reason = add(Kind::kParked);
-  Execution* const failed = failing_domain(execution);
-  Execution& head = failed != nullptr ? *failed : execution;
-  const Execution* culprit = execution.record.parked ? &execution : nullptr;
-  for_each_member(head, [&](const Execution& member) {
-    if (culprit == nullptr && member.record.parked) culprit = &member;
-  });
-  if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
-  reason.error = culprit != nullptr && culprit->record.failure()
-                     ? culprit->record.failure()->shown()
-                     : head.domain.rare->cause;
+  reason.error = why_parked(execution, parked_looks_left_);
+  if (execution.record.parked) return;
+  Execution& head = *failing_domain(execution);
+  if (head.domain.state == DomainState::kParkedBeyond) return;
+  const Execution* const parked = parked_undo(head, parked_looks_left_);
+  parked != nullptr ? name(reason, parked->id) : void(++reason.more);
 }
 
 void WaitReasons::finished(const Execution& execution) {
@@ -310,15 +360,21 @@ WaitReason& WaitReasons::find_or_add(Kind kind) {
   return at != reasons_.end() ? *at : add(kind);
 }
 
+// Visits members that the root of `top` lists and that may be below `top`, whose ids are higher.
 template <class Visit>
-void WaitReasons::for_each_member(Execution& head, Visit&& visit) {
-  for (const Execution& member : Subtree(head)) {
-    if (!look_at_one_more()) return;
-    visit(member);
+void WaitReasons::for_each_listed(const std::unique_ptr<MembersById>& list, const Execution& top,
+                                  Visit&& visit) {
+  if (!list) return;
+  for (auto at = list->lower_bound(top.id); at != list->end() && look_at_one_more(); ++at) {
+    visit(*at->second);
   }
 }
 
-bool WaitReasons::look_at_one_more() { return members_looked_at_++ < kMembersMax; }
+bool WaitReasons::look_at_one_more() {
+  if (looks_left_ == 0) return false;
+  --looks_left_;
+  return true;
+}
 
 void WaitReasons::set_deadline(WaitReason& reason, const Execution& execution) const {
   if (!execution.record.deadline) return;

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/engine_core.h"
@@ -35,6 +36,7 @@ class WaitReasons {
   void only_time(const Execution& execution);
   void children(const Execution& execution);
   void stopped_by_failure(Execution& head, Execution& execution);
+  void ended_by_order(const Execution& head);
   void in_flight_around(Execution& head);
   void offloaded(const Execution& execution);
   void parked(Execution& execution);
@@ -43,9 +45,10 @@ class WaitReasons {
 
   WaitReason& add(Kind kind);
   WaitReason& find_or_add(Kind kind);
-  [[nodiscard]] bool look_at_one_more();
   template <class Visit>
-  void for_each_member(Execution& head, Visit&& visit);
+  void for_each_listed(const std::unique_ptr<MembersById>& list, const Execution& top,
+                       Visit&& visit);
+  [[nodiscard]] bool look_at_one_more();
   void set_deadline(WaitReason& reason, const Execution& execution) const;
   [[nodiscard]] Duration age_of(WallTime since) const;
 
@@ -53,8 +56,11 @@ class WaitReasons {
   const WallTime wall_;
   const SteadyTime steady_;
   const Status standstill_;  // why nothing goes on at all, or OK
+  const std::vector<Execution*> running_;
   std::vector<WaitReason> reasons_;
-  std::size_t members_looked_at_ = 0;
+  // Looks at members of trees and, apart from these, at parked ones, in this one critical section.
+  std::size_t looks_left_ = kSectionPauses;
+  std::size_t parked_looks_left_ = 128;
 };
 
 }  // namespace pv2

@@ -3,9 +3,12 @@
 // explain(): every kind of wait is named with its details, and followed to the procedure that waits
 // for no other. (Section 10 of the reference: "why is it not moving?")
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <latch>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -416,6 +419,205 @@ TEST_CASE("an explanation is bounded however many procedures are waited for") {
   const WaitReason lock = only_reason(explain(engine.executor(), writer), writer);
   CHECK(lock.on.size() == 8);
   CHECK(lock.more == 92);
+}
+
+namespace {
+
+constexpr std::size_t kMany = 600;  // more members than one explanation looks at
+
+// A parent of kMany children that do what `others` says, except for the one at `place`.
+void script_many(EngineWorld& engine, const std::string& others, std::size_t place,
+                 const std::string& one) {
+  JobScript& parent = engine.world.scripts["parent"];
+  parent.children.assign(kMany, others);
+  parent.children[place] = one;
+}
+
+ProcedureId child_at(ProcedureId parent, std::size_t place) { return {parent.value + 1 + place}; }
+
+// Calls `call` when it is destroyed.
+struct AtEnd {
+  explicit AtEnd(std::function<void()> call) : call(std::move(call)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { call(); }
+  std::function<void()> call;
+};
+
+}  // namespace
+
+TEST_CASE("the member whose step a large failed tree waits for is named wherever it is") {
+  EngineWorld engine;
+  const std::size_t place = GENERATE(std::size_t{0}, kMany - 2);
+  const bool offloads = GENERATE(false, true);
+  std::promise<ProcedureId> slow_runs;
+  std::promise<Completion<std::string>> fails_asked;
+  std::latch slow_may_end(1);
+  script_many(engine, "asks", place, "slow");
+  engine.world.scripts["parent"].children.back() = "fails";
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["slow"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const auto work = [&, id = run.ctx.id()] {
+      slow_runs.set_value(id);
+      slow_may_end.wait();
+    };
+    if (offloads) {
+      (void)run.ctx.offload(work);
+      return Say::wait();
+    }
+    work();
+    return std::nullopt;
+  }};
+  engine.world.scripts["fails"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto c) { fails_asked.set_value(c); });
+    return value == nullptr ? Say::wait() : Say::fail("out of stock");
+  }};
+  const auto executor = open_with_threads(engine, nullptr);
+  const ProcedureId parent = executor->submit(Job(engine.world, "parent"))->id;
+  const ProcedureId slow = slow_runs.get_future().get();
+  fails_asked.get_future().get()("go on");
+
+  Explanation why = explain(*executor, parent);
+  while (only_reason(why, parent).kind != Kind::kTreeInFlight) {  // until the failure is published
+    std::this_thread::yield();
+    why = explain(*executor, parent);
+  }
+  const Ids on = only_reason(why, parent).on;
+  CHECK(std::find(on.begin(), on.end(), slow) != on.end());
+  CHECK(only_reason(why, slow).kind == (offloads ? Kind::kOffload : Kind::kRunning));
+  slow_may_end.count_down();
+  CHECK(executor->wait(parent)->state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("members in flight that an explanation does not come to are counted") {
+  EngineWorld engine;
+  std::size_t left = 0;  // pieces of work that have not ended
+  std::optional<WaitReason> why;
+  std::size_t left_then = 0;
+  ProcedureId parent;
+  script_many(engine, "works", kMany - 1, "fails");
+  engine.world.scripts["works"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const auto at_end = std::make_shared<AtEnd>([&] {
+      const WaitReason reason = only_reason(explain(engine.executor(), parent), parent);
+      if (!why && reason.kind == Kind::kTreeInFlight) {
+        why = reason;
+        left_then = left;
+      }
+      --left;
+    });
+    ++left;
+    (void)run.ctx.offload([at_end] {});
+    return Say::wait();
+  }};
+  engine.world.scripts["fails"] = stays_in(1, Say::fail("out of stock"));
+  engine.open();
+  parent = engine.submit("parent");
+  engine.run();
+
+  REQUIRE(why.has_value());
+  CHECK(why->on.size() == 8);
+  CHECK(why->on.size() + why->more == left_then);
+  CHECK(left_then > 512);
+  CHECK(engine.result(parent).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("the member at which a large tree is parked is named, and says why") {
+  EngineWorld engine;
+  const std::size_t place = GENERATE(std::size_t{1}, kMany - 2);
+  script_many(engine, "quick", place, "cannot");
+  engine.world.scripts["parent"].children.back() = "fails";
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.world.scripts["cannot"] = {.steps = 1, .undo = [](JobRun&) -> std::optional<Outcome> {
+                                      return Say::fail("the parcel is gone");
+                                    }};
+  engine.world.scripts["fails"] = asks_in(1);
+  engine.open();
+  const ProcedureId parent = engine.submit("parent");
+  engine.run();
+  REQUIRE(engine.executor().abort(parent, {.reason = "no", .who = "me"}).ok());
+  engine.run();
+
+  const ProcedureId cannot = child_at(parent, place);
+  for (const ProcedureId id : {parent, child_at(parent, 0)}) {
+    const Explanation why = explain(engine.executor(), id);
+    const WaitReason reason = only_reason(why, id);
+    CHECK(reason.kind == Kind::kParked);
+    CHECK(reason.on == Ids{cannot});
+    CHECK(reason.more == 0);
+    CHECK_THAT(reason.error.to_string(), ContainsSubstring("the parcel is gone"));
+    CHECK(why.root_causes == Ids{cannot});
+  }
+  const ProcedureId undone = child_at(parent, kMany - 1);
+  CHECK(only_reason(explain(engine.executor(), undone), undone).kind == Kind::kFinished);
+}
+
+TEST_CASE(
+    "of many children one that runs or is parked is named, and one that is not found counts") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  std::optional<Explanation> why;
+  ProcedureId parent;
+  const std::string one = GENERATE(as<std::string>(), "asks", "gives up", "runs");
+  script_many(engine, "quick", 1, one);
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["gives up"] = stays_in(1, Say::retry("the shop is closed"));
+  engine.world.scripts["runs"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.ctx.await<std::string>([&](auto c) { run.world.ask(c); }) == nullptr) {
+      return Say::wait();
+    }
+    if (!why) why = explain(engine.executor(), parent);
+    return std::nullopt;
+  }};
+  engine.open();
+  parent = engine.submit("parent");
+  engine.run();
+  if (one == "runs") {
+    engine.world.answer_one("go on");
+    engine.run();
+  } else {
+    why = explain(engine.executor(), parent);
+  }
+
+  REQUIRE(why.has_value());
+  const WaitReason reason = only_reason(*why, parent);
+  CHECK(reason.kind == Kind::kChildren);
+  CHECK(reason.count == 1);
+  if (one == "asks") {
+    CHECK(reason.on.empty());
+    CHECK(reason.more == 1);
+    CHECK(why->root_causes.empty());
+    CHECK_THAT(to_string(*why), ContainsSubstring("1 child to finish, 1 of them not named here"));
+  } else {
+    CHECK(reason.on == Ids{child_at(parent, 1)});
+    CHECK(reason.more == 0);
+    CHECK(why->root_causes == reason.on);
+  }
+}
+
+TEST_CASE("a procedure that waits for one that is left out is no root cause") {
+  EngineWorld engine;
+  for (int i = 0; i < 70; ++i) {
+    engine.world.scripts[std::to_string(i)].children = {std::to_string(i + 1)};
+  }
+  engine.world.scripts["70"] = asks_in(1);
+  engine.open();
+  const ProcedureId top = engine.submit("0");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), top);
+  CHECK(why.procedures.size() == 64);
+  CHECK(why.left_out == 1);
+  CHECK(why.root_causes.empty());
+}
+
+TEST_CASE("a reason that names nobody says in words how many there are") {
+  WaitReason reason;
+  reason.kind = Kind::kTreeInFlight;
+  reason.more = 3;
+  CHECK_THAT(to_string(reason), ContainsSubstring("of at least 3 not named here"));
+  reason.more = 0;
+  CHECK(to_string(reason) == "stands still until its tree is undone, or ended by an operator");
 }
 
 TEST_CASE("explain says that a procedure has ended, never was, or stands still with its executor") {

@@ -47,8 +47,10 @@ struct WaitReason {
     /// Its tree failed, or an operator ends it; first the members `on` have to end their step or
     /// the work that they have offloaded.
     kTreeInFlight,
-    kTurn,    ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
-    kParked,  ///< Neither finished nor undone: waits for an operator. `error` says why.
+    kTurn,  ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
+    /// Neither finished nor undone: waits for an operator. `error` says why; if its tree is parked
+    /// in the undo of another member, `on` is that member.
+    kParked,
     kQuarantined,  ///< This program cannot read its tree. `error` says why.
     kStopped,      ///< The executor has stopped, or was never started: `error`.
     kFinished,     ///< It has ended and waits for nothing. `error` if it was undone.
@@ -56,7 +58,9 @@ struct WaitReason {
 
   Kind kind = Kind::kQueued;
   std::vector<ProcedureId> on;  ///< The procedures that it waits for; each has its own reasons.
-  std::size_t more = 0;         ///< At least this many more, which are not named.
+  /// At least this many more, which are not named: `on` has room for few, and in a large tree only
+  /// a part of the members is looked at.
+  std::size_t more = 0;
   ResourceKey key;
   std::string name;
   std::size_t ahead = 0;
@@ -84,7 +88,8 @@ struct Explanation {
 
   /// The procedure that was asked about, then those that it waits for, and so on; each once.
   std::vector<Procedure> procedures;
-  /// The procedures that wait for no other listed one: where to look first.
+  /// The listed procedures that wait for no other one: where to look first. Empty if all wait in
+  /// cycles, or for procedures that are not named (`more`) or left out.
   std::vector<ProcedureId> root_causes;
   /// In each cycle, each member waits for the next, and the last for the first.
   std::vector<std::vector<ProcedureId>> cycles;
