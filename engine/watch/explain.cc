@@ -66,9 +66,10 @@ class Explainer {
     const bool issued = core_.state.ids.was_issued(id);
     const Status not_loaded = core_.why_not_loaded();
     if (issued && !not_loaded.ok()) return not_loaded;
-    return Status(StatusCode::kNotFound,
-                  name_of(id) + (issued ? " is not live: it has ended; wait() knows its result"
-                                        : " does not exist and never did"));
+    return Status(
+        StatusCode::kNotFound,
+        name_of(id) + (issued ? " is not live: wait() says how it has ended, if that is still known"
+                              : " does not exist and never did"));
   }
 
  private:
