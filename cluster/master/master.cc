@@ -68,10 +68,12 @@ Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
   return files.write(path, id);
 }
 
+std::string state_file(const ClusterLayout& layout) { return layout.master() + "/state"; }
+
 Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
   if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
   if (Status bad = make_cluster_id(files, layout); !bad.ok()) return bad;
-  auto local = LocalState::open(files, layout.master() + "/state");
+  auto local = LocalState::open(files, state_file(layout));
   if (!local.ok()) return local.status();
   LocalContents contents = local->contents();
   ++contents.epoch;
@@ -148,6 +150,7 @@ struct Master::Parts {
   [[nodiscard]] std::optional<ServerName> host_of_meta() const;
   [[nodiscard]] ServerList list_servers() const;
   void end(const Status& why);
+  void look_for_successor();
   void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
 
   const MasterOptions options;
@@ -158,6 +161,7 @@ struct Master::Parts {
   const std::function<void(const Status&)> on_end;
   const Probe probe;
   bool is_ended = false;
+  bool looks_for_successor = false;
   LocalState local;
   const std::uint64_t epoch;
 
@@ -227,7 +231,7 @@ Status Master::Parts::open_executor(MasterGround& ground) {
           .on_fatal = [this](const Status& why) { end(why); },
           .notice = [this](const std::string& line) { say(LogLevel::kInfo, line); }});
   reports = std::make_unique<ReportDesk>(transport, *executor, catalogue, registry, epoch,
-                                         [this](const Status& why) { end(why); });
+                                         [this] { look_for_successor(); });
   service = std::make_unique<ExecutorService>(*executor);
   return {};
 }
@@ -393,6 +397,22 @@ void Master::Parts::end(const Status& why) {
   if (std::exchange(is_ended, true)) return;
   say(LogLevel::kError, "the master ends: " + why.to_string());
   on_end(why);
+}
+
+// A successor has written its epoch before it spoke to anybody.
+void Master::Parts::look_for_successor() {
+  if (std::exchange(looks_for_successor, true)) return;
+  file_work.run([this, post = tasks.poster()] {
+    const auto state = LocalState::open(files, state_file(layout));
+    const std::uint64_t there = state.ok() ? state->contents().epoch : 0;
+    post([this, there] {
+      looks_for_successor = false;
+      if (there <= epoch) return;
+      end(Status(
+          StatusCode::kFenced,
+          fmt::format("a master with epoch {} has begun, and this one has {}", there, epoch)));
+    });
+  });
 }
 
 Master::Master(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

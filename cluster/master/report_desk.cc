@@ -44,11 +44,10 @@ void ReportDesk::take(IncomingCall call) {
     return call.fail(bad);
   }
   if (request.epoch > epoch_) {
-    const Status deposed(StatusCode::kFenced, "a server has heard of a master with epoch " +
-                                                  std::to_string(request.epoch) +
-                                                  ", and this one has " + std::to_string(epoch_));
-    call.refuse(deposed);
-    return on_deposed_(deposed);
+    call.refuse(Status(StatusCode::kFenced, "the report names a master with epoch " +
+                                                std::to_string(request.epoch) +
+                                                ", and this one has " + std::to_string(epoch_)));
+    return on_later_epoch_();
   }
   const auto reply = std::make_shared<Reply>(Reply{std::move(call), {}, request.items.size()});
   reply->verdicts.verdicts.resize(request.items.size(), Verdict::kAgain);

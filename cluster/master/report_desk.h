@@ -10,8 +10,8 @@
 //     the procedure has ended without the report             kTaken: nobody asks for it any more
 //     otherwise                                              kAgain
 //
-// How it fails: a server that has heard of a later master says so; then this master is deposed, and
-// `on_deposed` is called.
+// How it fails: a report that names a later master is refused, and `on_later_epoch` is called.
+// Anybody may name a number, so nothing is concluded from that alone.
 
 #pragma once
 
@@ -39,12 +39,12 @@ class ReportDesk {
   /// All references outlive this.
   ReportDesk(std::shared_ptr<Transport> transport, ProcedureExecutor& executor,
              const MetaCatalogue& catalogue, const ServerRegistry& registry, std::uint64_t epoch,
-             std::function<void(const Status&)> on_deposed)
+             std::function<void()> on_later_epoch)
       : executor_(executor),
         catalogue_(catalogue),
         registry_(registry),
         epoch_(epoch),
-        on_deposed_(std::move(on_deposed)),
+        on_later_epoch_(std::move(on_later_epoch)),
         tasks_(std::move(transport)) {}
 
   /// The handler of master.report.
@@ -61,7 +61,7 @@ class ReportDesk {
   const MetaCatalogue& catalogue_;
   const ServerRegistry& registry_;
   const std::uint64_t epoch_;
-  const std::function<void(const Status&)> on_deposed_;
+  const std::function<void()> on_later_epoch_;
   LoopTasks tasks_;
 };
 
