@@ -168,6 +168,10 @@ void ClientCore::pump() {
                                  call.method, frame_bytes, link_->frame_bytes_max())});
       continue;
     }
+    if (call.deadline <= now_is) {
+      give_up(call, {StatusCode::kDeadlineExceeded, "the time for the call is over"});
+      continue;
+    }
     if (call.options.expires_at && transport_->clock().wall_now() > *call.options.expires_at) {
       give_up(call, {StatusCode::kExpired,
                      fmt::format("the time until which {} was to be sent is over", call.method)});
@@ -331,6 +335,7 @@ void ClientCore::finish(OutgoingCall& call, CallOutcome outcome) {
   count(answered_);
   outcome.nonce = owned->options.nonce;
   outcome.attempts = owned->attempts;
+  outcome.may_be_repeat = owned->may_be_done;
   try {
     if (owned->done) owned->done(std::move(outcome));
   } catch (...) {  // NOLINT(bugprone-empty-catch): as CallDone promises

@@ -118,7 +118,10 @@ void ClientLink::take(const RpcFrame& frame) {
     case FrameKind::kGoAway:
       return take_go_away(frame);
     case FrameKind::kPing:
-      append_rpc_frame(out_, {.kind = FrameKind::kPong, .id = frame.id});
+      // A server that does not read what it gets needs no answer.
+      if (out_.size() + stream_->unsent() < kUnsentBytesMax) {
+        append_rpc_frame(out_, {.kind = FrameKind::kPong, .id = frame.id});
+      }
       return;
     case FrameKind::kPong:
       return;

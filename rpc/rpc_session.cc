@@ -97,6 +97,7 @@ class RpcSession::Core : public std::enable_shared_from_this<Core> {
   void send(Request request, std::uint64_t first_unacked);
   void ended(std::uint64_t number, const SessionDone& done, CallOutcome outcome);
   void end_all(const Status& why);
+  static void tell_late(const std::vector<Request>& late);
   void heartbeat();
   void look_later();
 
@@ -143,6 +144,7 @@ void RpcSession::Core::add(Request request) {
 
 void RpcSession::Core::pump() {
   std::vector<Request> ready;
+  std::vector<Request> late;
   std::uint64_t first_unacked = 0;
   bool opens = false;
   bool must_look = false;
@@ -152,11 +154,17 @@ void RpcSession::Core::pump() {
       phase_ = Phase::kOpening;
       opens = true;
     }
+    const SteadyTime now_is = now();
     while (phase_ == Phase::kOpen && !waiting_.empty() && next_ < mark() + window_) {
-      waiting_.front().number = next_++;
-      without_outcome_.insert(waiting_.front().number);
-      ready.push_back(std::move(waiting_.front()));
+      Request request = std::move(waiting_.front());
       waiting_.pop_front();
+      if (request.deadline <= now_is) {
+        late.push_back(std::move(request));
+        continue;
+      }
+      request.number = next_++;
+      without_outcome_.insert(request.number);
+      ready.push_back(std::move(request));
     }
     first_unacked = mark();
     const bool is_slow = looks_ != Looks::kOften && !waiting_.empty();
@@ -166,6 +174,9 @@ void RpcSession::Core::pump() {
   if (opens) begin_to_open();
   if (must_look) {
     client_.transport().post([self = shared_from_this()] { self->look_later(); });
+  }
+  if (!late.empty()) {
+    client_.transport().post([late = std::move(late)] { tell_late(late); });
   }
   for (Request& request : ready) send(std::move(request), first_unacked);
   const MutexLock lock(mutex_);
@@ -340,6 +351,14 @@ void RpcSession::Core::look_later() {
   });
 }
 
+void RpcSession::Core::tell_late(const std::vector<Request>& late) {
+  for (const Request& request : late) {
+    tell(request.done,
+         not_sent({StatusCode::kDeadlineExceeded,
+                   "the window had no room in time: earlier requests have no outcome"}));
+  }
+}
+
 void RpcSession::Core::look() {
   std::vector<Request> late;
   {
@@ -351,11 +370,7 @@ void RpcSession::Core::look() {
     std::move(first_late, waiting_.end(), std::back_inserter(late));
     waiting_.erase(first_late, waiting_.end());
   }
-  for (const Request& request : late) {
-    tell(request.done,
-         not_sent({StatusCode::kDeadlineExceeded,
-                   "the window had no room in time: earlier requests have no outcome"}));
-  }
+  tell_late(late);
   heartbeat();
   look_later();
 }

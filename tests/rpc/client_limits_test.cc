@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "pv2/rpc/rpc_frame.h"
 #include "rpc/raw_peer.h"
 #include "rpc/rpc_world.h"
 #include "support/catch.h"
@@ -21,7 +22,73 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using Kind = CallOutcome::Kind;
 
+/// A server that welcomes each client, sends it pings, and counts what it hears once it reads.
+class PingingServer final : public StreamListener {
+ public:
+  PingingServer(RpcWorld& world, std::size_t pings)
+      : pings_(pings),
+        acceptor_(*world.transport->listen("server", [this](std::unique_ptr<Stream> stream) {
+          stream_ = std::move(stream);
+          stream_->start(*this);
+        })) {}
+  void on_bytes(std::string_view bytes) override {
+    heard += bytes.size();
+    if (std::exchange(welcomed_, true)) return;
+    std::string frames;
+    append_rpc_frame(frames, {.kind = FrameKind::kWelcome,
+                              .version = kRpcVersion,
+                              .calls_max = 100,
+                              .frame_bytes_max = 1 << 20});
+    for (std::size_t i = 0; i < pings_; ++i) {
+      append_rpc_frame(frames, {.kind = FrameKind::kPing, .id = i + 1});
+    }
+    stream_->pause();
+    stream_->send(frames);
+  }
+  void on_drained() override {}
+  void on_closed(const Status&) override {}
+  void read() { stream_->resume(); }
+
+  std::size_t heard = 0;
+
+ private:
+  const std::size_t pings_;
+  bool welcomed_ = false;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<StreamAcceptor> acceptor_;
+};
+
 }  // namespace
+
+TEST_CASE("a client keeps a bounded number of answers to pings for a server that does not read") {
+  RpcWorld world;
+  PingingServer server(world, 300'000);
+  const auto client = world.connect();
+  const auto outcome = world.call(*client, "echo", "", {.timeout = seconds(1)});
+  world.run();
+  server.read();
+  world.run();
+
+  CHECK(server.heard > (1 << 20));
+  CHECK(server.heard < (1 << 20) + 10'000);  // each answer has 13 bytes or more
+  CHECK_FALSE(outcome->has_value());
+}
+
+TEST_CASE("a call whose time is over before it can be sent fails, and is not run") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  world.call(*client, "echo", "");
+  world.run();
+  const auto late = world.call(*client, "keep", "", {.timeout = Duration::zero()});
+  world.run();
+
+  REQUIRE(late->has_value());
+  CHECK((*late)->kind == Kind::kFailed);
+  CHECK((*late)->status.code() == StatusCode::kDeadlineExceeded);
+  CHECK((*late)->attempts == 0);
+  CHECK(world.kept.empty());
+}
 
 TEST_CASE("calls beyond bytes_max are refused, and one is taken again when another has ended") {
   RpcWorld world;

@@ -187,6 +187,29 @@ TEST_CASE("an unknown outcome that is given up frees its place in the window") {
   CHECK_FALSE(other->has_value());
 }
 
+TEST_CASE("a request for which there is room too late takes no place in the window") {
+  SessionWorld world;
+  const auto first = world.request("keep", {.timeout = minutes(5)});
+  const auto second = world.request("keep", {.timeout = minutes(5)});
+  world.run();
+  const auto late = world.request("keep", {.timeout = std::chrono::milliseconds(1005)});
+  world.run_for(std::chrono::milliseconds(1006));  // before the session looks at its requests again
+  REQUIRE(world.kept.size() == 2);
+  world.kept[0].reply("");
+  world.run();
+
+  REQUIRE(late->has_value());
+  CHECK((*late)->outcome.kind == Kind::kFailed);
+  CHECK((*late)->outcome.status.code() == StatusCode::kDeadlineExceeded);
+  CHECK((*late)->number == 0);
+  CHECK(world.kept.size() == 2);
+  CHECK(world.session->first_unacked() == 2);
+  const auto next = world.request("echo");
+  world.run();
+  REQUIRE(next->has_value());
+  CHECK((*next)->number == 3);
+}
+
 TEST_CASE("a request that has its outcome is not asked again") {
   SessionWorld world;
   world.request("echo");
