@@ -89,7 +89,7 @@ RemoteOutcome abort_in(const CallOutcome& outcome) {
   if (!outcome.ok()) return {.kind = outcome.kind, .status = outcome.status};
   const auto message = read<remote::AbortedMessage>(outcome);
   if (!message.ok()) return {.kind = Kind::kUnknown, .status = message.status()};
-  if (!message->had_ended || outcome.attempts > 1) return {.kind = Kind::kOk};
+  if (!message->had_ended || outcome.may_be_repeat) return {.kind = Kind::kOk};
   return {.kind = Kind::kFailed,
           .status = Status(StatusCode::kFailedPrecondition,
                            "the procedure was aborted before, and has ended already")};

@@ -156,8 +156,8 @@ void ServiceCore::tell_run(Call call) {
 // The thread of the transport must not wait until the store is loaded.
 bool ServiceCore::is_loading(IncomingCall& call) const {
   if (!executor_.is_loading()) return false;
-  call.fail(Status(StatusCode::kUnavailable,
-                   "the store of the executor is still being loaded; try again"));
+  call.refuse(Status(StatusCode::kUnavailable,
+                     "the store of the executor is still being loaded; try again"));
   return true;
 }
 

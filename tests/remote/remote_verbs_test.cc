@@ -65,6 +65,17 @@ TEST_CASE("aborts that the executor refuses fail with its answer") {
   CHECK(world.engine.executor().abort(waiting).code() == StatusCode::kFailedPrecondition);
 }
 
+TEST_CASE("an abort that was refused at first does not take another one for its own") {
+  RemoteWorld world;
+  const ProcedureId id = begin_with_waiting_job(world);
+  CHECK(words(world.abort(id, "by another")) == "OK");
+  world.settle();
+  world.refusals = 1;
+
+  CHECK(words(world.abort(id)) == "FAILED FAILED_PRECONDITION");
+  CHECK(world.refusals == 0);
+}
+
 TEST_CASE("an abort of a tree that goes on beyond its point of no return leaves no wait behind") {
   RemoteWorld world;
   world.engine.world.scripts["c"] = {.steps = 4, .run = [](JobRun& run) -> std::optional<Outcome> {

@@ -35,6 +35,8 @@ class RemoteWorld {
   std::vector<BearerToken> tokens{};
   std::string token{};
   ExecutorServiceOptions service_options{};
+  /// So many calls of pv2.abort are refused.
+  std::size_t refusals = 0;
 
   std::unique_ptr<ExecutorService> service;
   std::unique_ptr<RpcServer> server;
@@ -79,6 +81,12 @@ class RemoteWorld {
                              .tokens = tokens,
                              .log = [](LogLevel, std::string_view) {}};
     service->add_to(options.methods);
+    RpcHandler& abort = options.methods["pv2.abort"];
+    abort = [this, inner = abort](IncomingCall call) {
+      if (refusals == 0) return inner(std::move(call));
+      --refusals;
+      call.refuse(Status(StatusCode::kUnavailable, "not just now"));
+    };
     auto opened = RpcServer::open(std::move(options));
     REQUIRE(opened.status().to_string() == "OK");
     server = *std::move(opened);
