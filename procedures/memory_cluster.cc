@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "memory_world.h"
 #include "pv2/procedures/catalogue_limits.h"
@@ -268,12 +269,13 @@ class MemoryCluster::Impl final : public Catalogue,
     {
       MutexLock lock(cluster_mutex_);
       ++calls_[static_cast<std::size_t>(ClusterCall::kAcquireSplitter)];
-      waiting_.push_back(
-          {[this, procedure, preferred, done = std::move(done)]() mutable -> std::function<void()> {
-            const std::optional<ServerName> found = find_splitter(procedure, preferred);
-            if (!found) return nullptr;
-            return [done, found]() mutable { done(Result<ServerName>(*found)); };
-          }});
+      auto attempt = [this, procedure, preferred, done = std::move(done)]()
+                         PV2_REQUIRES(cluster_mutex_) -> std::optional<Answer> {
+        const auto found = find_splitter(procedure, preferred);
+        if (!found) return std::nullopt;
+        return [done, found] { done(Result<ServerName>(*found)); };
+      };
+      waiting_.push_back({std::move(attempt)});
     }
     look_again();
   }
@@ -509,9 +511,11 @@ class MemoryCluster::Impl final : public Catalogue,
     RemoteReport report;
     const ProcedureExecutor* sent_to = nullptr;  // in this life; compared, never used
   };
-  /// Something that answers when the world has changed. Returns what answers, or nothing.
+  using Answer = std::function<void()>;
+  /// Something that may be able to answer when the world has changed.
   struct Waiting {
-    std::function<std::function<void()>()> attempt;
+    /// Called under the mutex. Nothing: not yet. An empty answer: nobody waits for it any more.
+    std::function<std::optional<Answer>()> attempt;
   };
 
   std::optional<ClusterFault> take_fault(ClusterCall call) PV2_REQUIRES(cluster_mutex_) {
@@ -542,11 +546,12 @@ class MemoryCluster::Impl final : public Catalogue,
     {
       MutexLock lock(cluster_mutex_);
       if (!world_.catalogue_is_online()) {
-        waiting_.push_back({[this, call, done = std::move(done),
-                             work = std::move(work)]() mutable -> std::function<void()> {
-          if (!online()) return nullptr;
-          return [this, call, done, work]() mutable { query(call, done, work); };
-        }});
+        auto attempt = [this, call, done = std::move(done), work = std::move(work)]()
+                           PV2_REQUIRES(cluster_mutex_) -> std::optional<Answer> {
+          if (!world_.catalogue_is_online()) return std::nullopt;
+          return [this, call, done, work] { query(call, done, work); };
+        };
+        waiting_.push_back({std::move(attempt)});
         return;
       }
     }
@@ -573,45 +578,37 @@ class MemoryCluster::Impl final : public Catalogue,
     {
       MutexLock lock(cluster_mutex_);
       ++calls_[static_cast<std::size_t>(call)];
-      waiting_.push_back({[this, done = std::move(done),
-                           condition = std::move(condition)]() mutable -> std::function<void()> {
-        if (!holds(condition)) return nullptr;
-        return [done]() mutable { done(Status()); };
-      }});
+      auto attempt = [this, done = std::move(done), condition = std::move(condition)]()
+                         PV2_REQUIRES(cluster_mutex_) -> std::optional<Answer> {
+        if (!done.is_awaited()) return Answer();
+        if (!condition(world_)) return std::nullopt;
+        return [done] { done(Status()); };
+      };
+      waiting_.push_back({std::move(attempt)});
     }
     look_again();
-  }
-  [[nodiscard]] bool online() const {
-    MutexLock lock(cluster_mutex_);
-    return world_.catalogue_is_online();
-  }
-  template <class Condition>
-  [[nodiscard]] bool holds(const Condition& condition) const {
-    MutexLock lock(cluster_mutex_);
-    return condition(world_);
   }
 
   /// The world has changed: whoever waited for that is answered.
   void look_again() PV2_EXCLUDES(cluster_mutex_) {
-    std::list<Waiting> waiting;
+    std::list<Waiting> over;  // destroyed without the mutex
+    std::vector<Answer> answers;
     {
+      // All in one section: a change that comes between a look and the next is seen by the next.
       MutexLock lock(cluster_mutex_);
-      waiting.swap(waiting_);
-    }
-    for (auto at = waiting.begin(); at != waiting.end();) {
-      if (std::function<void()> answer = at->attempt()) {
-        at = waiting.erase(at);
-        hand_over(std::move(answer));
-      } else {
-        ++at;
+      for (auto at = waiting_.begin(); at != waiting_.end();) {
+        const auto waiting = at++;
+        std::optional<Answer> answer = waiting->attempt();
+        if (!answer) continue;
+        if (*answer) answers.push_back(std::move(*answer));
+        over.splice(over.end(), waiting_, waiting);
       }
     }
-    MutexLock lock(cluster_mutex_);
-    waiting_.splice(waiting_.begin(), waiting);
+    for (Answer& answer : answers) hand_over(std::move(answer));
   }
 
-  std::optional<ServerName> find_splitter(ProcedureId procedure, const ServerName& preferred) {
-    MutexLock lock(cluster_mutex_);
+  std::optional<ServerName> find_splitter(ProcedureId procedure, const ServerName& preferred)
+      PV2_REQUIRES(cluster_mutex_) {
     const auto lives = [&](const ServerName& name) PV2_REQUIRES(cluster_mutex_) {
       const auto server = world_.servers.find(name);
       return server != world_.servers.end() && server->second.registered &&
