@@ -125,6 +125,11 @@ CreateTable::Flow CreateTable::write_fs_layout(StepContext& ctx) {
 }
 
 CreateTable::Flow CreateTable::add_to_meta(StepContext& ctx) {
+  // A CreateTable that an operator has ended may have left rows of other regions.
+  const auto removed =
+      internal::remove_region_rows(ctx, *ports_, descriptor_.name, /*kept=*/regions_);
+  if (!removed) return wait();
+  if (!removed->ok()) return retry(*removed);
   const auto* added = internal::write(ctx, *ports_, "regions", internal::add_closed(regions_));
   if (added == nullptr) return wait();
   if (!added->ok()) return retry(added->status());

@@ -5,6 +5,7 @@
 
 #include "table_steps.h"
 
+#include <set>
 #include <utility>
 
 #include "pv2/procedures/catalogue_limits.h"
@@ -49,6 +50,24 @@ const Result<Applied>* write(StepContext& ctx, ClusterPorts& ports, std::string_
   });
 }
 
+std::optional<Status> remove_region_rows(StepContext& ctx, ClusterPorts& ports,
+                                         const TableName& table,
+                                         const std::vector<RegionInfo>& kept) {
+  const auto* rows = read_regions(ctx, ports, table);
+  if (rows == nullptr) return std::nullopt;
+  if (!rows->ok()) return rows->status();
+  std::set<std::string_view> kept_ids;
+  for (const RegionInfo& region : kept) kept_ids.insert(region.id);
+  CatalogueWrite removal;
+  for (const RegionRow& row : rows->value()) {
+    if (!kept_ids.contains(row.region.id)) removal.removed_regions.push_back(row.region.id);
+  }
+  if (removal.removed_regions.empty()) return Status();
+  const auto* removed = write(ctx, ports, "removed_regions", std::move(removal));
+  if (removed == nullptr) return std::nullopt;
+  return removed->status();
+}
+
 const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableName& table) {
   return ctx.await<Status>([&](auto done) { ports.descriptors.refresh(table, std::move(done)); });
 }
@@ -76,13 +95,6 @@ Status check_regions(const std::vector<RegionInfo>& regions) {
   return bad.with_context("table " + to_string(regions.front().table) + " would have " +
                           std::to_string(regions.size()) +
                           " regions; give fewer or shorter split keys");
-}
-
-CatalogueWrite remove_rows(const std::vector<RegionRow>& rows) {
-  CatalogueWrite write;
-  write.removed_regions.reserve(rows.size());
-  for (const RegionRow& row : rows) write.removed_regions.push_back(row.region.id);
-  return write;
 }
 
 Status check_exists(const TableName& table, const std::optional<TableRow>& row) {

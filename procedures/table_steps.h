@@ -28,6 +28,11 @@ const Result<std::vector<RegionRow>>* read_regions(StepContext& ctx, ClusterPort
 /// `what` is added to the effect key of the step; `write` has no key yet.
 const Result<Applied>* write(StepContext& ctx, ClusterPorts& ports, std::string_view what,
                              CatalogueWrite write);
+/// Removes every region row that the table has, except those of `kept`, in one write. nullopt while
+/// that is on the way. Running it again removes what is left.
+std::optional<Status> remove_region_rows(StepContext& ctx, ClusterPorts& ports,
+                                         const TableName& table,
+                                         const std::vector<RegionInfo>& kept = {});
 const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableName& table);
 
 /// Writes that change one thing.
@@ -35,7 +40,6 @@ const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableNa
 [[nodiscard]] CatalogueWrite add_closed(const std::vector<RegionInfo>& regions);
 /// kInvalidArgument: the catalogue cannot take add_closed(regions) in one write.
 [[nodiscard]] Status check_regions(const std::vector<RegionInfo>& regions);
-[[nodiscard]] CatalogueWrite remove_rows(const std::vector<RegionRow>& rows);
 
 /// How many regions one step starts children for; the step comes again for the rest. 4096, and
 /// 2 MiB of keys: with locks and records a child takes up to a kilobyte, so the record of the step

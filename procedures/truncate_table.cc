@@ -76,13 +76,9 @@ TruncateTable::Flow TruncateTable::clear_fs_layout(StepContext& ctx) {
 }
 
 TruncateTable::Flow TruncateTable::remove_from_meta(StepContext& ctx) {
-  const auto* rows = internal::read_regions(ctx, *ports_, table_);
-  if (rows == nullptr) return wait();
-  if (!rows->ok()) return retry(rows->status());
-  const auto* removed =
-      internal::write(ctx, *ports_, "regions", internal::remove_rows(rows->value()));
-  if (removed == nullptr) return wait();
-  if (!removed->ok()) return retry(removed->status());
+  const auto removed = internal::remove_region_rows(ctx, *ports_, table_);
+  if (!removed) return wait();
+  if (!removed->ok()) return retry(*removed);
   return next(TruncateTableStep::kCreateFsLayout);
 }
 

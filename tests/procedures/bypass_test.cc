@@ -146,6 +146,33 @@ TEST_CASE("a region whose opening was bypassed stays with the server that was as
   world.check_end();
 }
 
+TEST_CASE("a table whose CreateTable was bypassed can be created again, with other regions") {
+  const unsigned writes = GENERATE(0u, 1u);  // so many have succeeded
+  CAPTURE(writes);
+  const TableDescriptor table{{"default", "u"}, {"f1"}};
+  RegionWorld world;
+  world.executor.max_attempts = 1;
+  world.crash_master();
+  if (writes == 0) world.cluster.fail_next(ClusterCall::kWrite, ClusterFault::kFail);
+  const ProcedureId ended =
+      world.submit(CreateTable(world.cluster.ports(), table, even_split_keys(2)));
+  if (writes == 1) {
+    world.run_to(ClusterCall::kWrite);
+    world.cluster.fail_next(ClusterCall::kWrite, ClusterFault::kFail);
+  }
+  world.executor.run();
+  REQUIRE(world.executor->inspect().describe(ended)->parked);
+  bypass(world, ended);
+  world.executor.max_attempts = 0;
+  world.crash_master();
+  REQUIRE(world.rows().size() == 1 + writes * 2);
+
+  (void)world.must_end(world.submit(CreateTable(world.cluster.ports(), table, even_split_keys(3))));
+
+  CHECK(world.rows().size() == 1 + 3);
+  world.check_end();
+}
+
 TEST_CASE("an undo closes a region that is half closed before it opens it") {
   const ClusterFault fault =
       GENERATE(ClusterFault::kFail, ClusterFault::kLoseReply, ClusterFault::kRefuse,

@@ -18,6 +18,18 @@ CreateTable create(MemoryCluster& cluster, TableDescriptor descriptor = table_t(
   return CreateTable(cluster.ports(), std::move(descriptor), even_split_keys(regions));
 }
 
+/// The directory and the region rows of a table of which an operator has ended the CreateTable.
+void leave_regions(MemoryCluster& cluster) {
+  CatalogueWrite write{.effect_key = "ended/regions"};
+  std::vector<RegionInfo> regions = regions_of(name_t(), even_split_keys(2), 99);
+  for (const RegionInfo& region : regions) {
+    write.regions.push_back({region, RegionState::kClosed, {}, 0});
+  }
+  cluster.ports().files.write_layout(table_t(), std::move(regions), "ended/layout",
+                                     nobody<Status>());
+  cluster.ports().catalogue.write(std::move(write), nobody<Result<Applied>>());
+}
+
 }  // namespace
 
 TEST_CASE("CreateTable makes the directory, the rows, and opens every region on a live server") {
@@ -208,6 +220,16 @@ TEST_CASE("CreateTable makes the same table, whichever call fails") {
                                  expect_state(cluster, findings, TableState::kEnabled);
                                }};
   CHECK(check_faults(creating) > 100);
+}
+
+TEST_CASE("CreateTable replaces the regions that an ended one has left, whatever fails") {
+  const ProcedurePlot creating{
+      .subject = create_t(), .arrange = leave_regions, .check = [](auto& cluster, auto& findings) {
+        expect_state(cluster, findings, TableState::kEnabled);
+        findings.expect(cluster.snapshot().regions.size() == 3, "it has its own regions alone");
+      }};
+  CHECK(check_faults(creating) > 100);
+  check_crashes(creating);
 }
 
 TEST_CASE("an abort of a CreateTable that has begun is refused") {
