@@ -10,9 +10,9 @@
 // is such a table. kFailedPrecondition: the namespace has as many tables as it may have
 // (NamespaceRow::max_tables), or is reserved. Its result is the table's name.
 //
-// Directories and region rows that another CreateTable of this table left, because an operator ended
-// it (bypass), are replaced: WRITE_FS_LAYOUT and ADD_TO_META remove what is not of this table's
-// regions.
+// Directories and region rows that another CreateTable of this table left, because an operator
+// ended it (bypass), are replaced: WRITE_FS_LAYOUT and ADD_TO_META remove what is not of this
+// table's regions.
 //
 // The limit of a namespace is compared with the tables that are there when CreateTable begins, so
 // operations that run at the same time may exceed it.
