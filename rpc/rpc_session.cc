@@ -355,7 +355,8 @@ void RpcSession::Core::tell_late(const std::vector<Request>& late) {
   for (const Request& request : late) {
     tell(request.done,
          not_sent({StatusCode::kDeadlineExceeded,
-                   "the window had no room in time: earlier requests have no outcome"}));
+                   "its time was over before it could be sent: the session was being opened, or "
+                   "the window had no room, because earlier requests have no outcome"}));
   }
 }
 

@@ -56,7 +56,7 @@ void ServerConnection::guarded(const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& thrown) {
-    close({StatusCode::kUnavailable, thrown.what()});
+    close({StatusCode::kUnavailable, std::string(text_of(thrown))});
   }
 }
 

@@ -402,8 +402,8 @@ void Master::Parts::end(const Status& why) {
 // A successor has written its epoch before it spoke to anybody.
 void Master::Parts::look_for_successor() {
   if (std::exchange(looks_for_successor, true)) return;
-  file_work.run([this, post = tasks.poster()] {
-    const auto state = LocalState::open(files, state_file(layout));
+  file_work.run([this, &files = files, path = state_file(layout), post = tasks.poster()] {
+    const auto state = LocalState::open(files, path);
     const std::uint64_t there = state.ok() ? state->contents().epoch : 0;
     post([this, there] {
       looks_for_successor = false;

@@ -26,7 +26,7 @@ struct CallOutcome {
   Nonce nonce{};               ///< What the call was made under.
   std::uint32_t attempts = 0;  ///< How often it was sent.
   bool was_refused = false;    ///< `status` is a refusal of the server (IncomingCall::refuse).
-  /// An earlier attempt, or one of an earlier process, got no answer and was perhaps carried out.
+  /// With an answer: an earlier attempt, perhaps of an earlier process, may have been carried out.
   bool may_be_repeat = false;
 
   [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
