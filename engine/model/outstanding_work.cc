@@ -22,6 +22,11 @@ bool is_of_visit(const PieceOfWork& piece, const PlaceOfWork& place) {
 OutstandingWork::OutstandingWork() = default;
 OutstandingWork::~OutstandingWork() = default;
 
+bool OutstandingWork::wakes(std::uint32_t epoch) const noexcept {
+  return std::any_of(pieces.begin(), pieces.end(),
+                     [epoch](const auto& piece) { return piece->epoch == epoch; });
+}
+
 bool OutstandingWork::has(const PlaceOfWork& place) const noexcept {
   return std::any_of(pieces.begin(), pieces.end(), [&](const auto& piece) {
     return is_of_visit(*piece, place) && piece->index == place.index;

@@ -96,6 +96,8 @@ struct OutstandingWork {
   OutstandingWork& operator=(const OutstandingWork&) = delete;
 
   [[nodiscard]] bool has(const PlaceOfWork& place) const noexcept;
+  /// Whether the end of a piece will wake the wait with this epoch.
+  [[nodiscard]] bool wakes(std::uint32_t epoch) const noexcept;
   /// Marks pieces to be stopped: those of `visit`, or all. Appends them to `told`; the caller tells
   /// them without the mutex, because that calls user code.
   void stop(std::vector<std::shared_ptr<PieceOfWork>>& told, const PlaceOfWork* visit = nullptr);

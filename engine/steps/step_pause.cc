@@ -83,7 +83,8 @@ bool StepPause::nothing_can_wake() const {
     if (is_value ? !slot->has_woken() : !slot->ready()) return false;
   }
   const StateLock lock(frame_.core, Width::kNarrow);
-  if (execution.wait.wake_pending || has_work(execution)) return false;
+  if (execution.wait.wake_pending) return false;
+  if (has_work(execution) && execution.work()->wakes(execution.wait.epoch)) return false;
   return frame_.core.unavailable().ok();
 }
 

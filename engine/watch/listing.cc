@@ -61,19 +61,19 @@ void show_join(const Execution& execution, ProcedureInfo& info) {
 
 // A procedure that is parked with its tree may have failed itself, or its tree has: then both that
 // failure and what the tree waits for are said.
-Status error_of(Execution& execution, bool parked, std::size_t& parked_looks) {
+Status error_of(Execution& execution, bool parked, ParkedLooks& parked_looks) {
   const Failure* const failure = execution.record.failure();
   Status own = failure != nullptr ? failure->shown() : Status();
   if (own.ok()) own = execution.domain.rare->cause;
   if (!parked || execution.record.parked) return own;
-  const bool is_undone = failing_domain(execution)->domain.state != DomainState::kParkedBeyond;
+  const bool is_undone = parked_head(execution).domain.state != DomainState::kParkedBeyond;
   if (!own.ok() && !is_undone) return own;  // it stands still because of this failure
   const Status why = why_parked(execution, parked_looks);
   if (own.ok()) return why;
   return {own.code(), fmt::format("{}; {}", own.message(), why.to_string())};
 }
 
-ProcedureInfo info_of(Execution& execution, std::size_t& parked_looks) {
+ProcedureInfo info_of(Execution& execution, ParkedLooks& parked_looks) {
   ProcedureInfo info;
   info.id = execution.id;
   const Execution* const parent = execution.parent_execution();
@@ -102,7 +102,7 @@ ProcedureInfo info_of(Execution& execution, std::size_t& parked_looks) {
   return info;
 }
 
-Published published(Execution& execution, bool with_fields, std::size_t& parked_looks) {
+Published published(Execution& execution, bool with_fields, ParkedLooks& parked_looks) {
   Published copy;
   copy.info = info_of(execution, parked_looks);
   if (!with_fields) return copy;
@@ -173,7 +173,7 @@ ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, Proced
     piece.clear();
     {
       StateLock lock(core);
-      std::size_t parked_looks = kParkedPerPiece;
+      ParkedLooks parked_looks{kParkedPerPiece};
       const std::size_t room = std::min(kCopiesPerPiece, limit - page.procedures.size());
       after = core.state.live.visit_after(after, kLooksPerPiece, [&](Execution& execution) {
         if (matches(execution, filter, now)) {
@@ -201,7 +201,7 @@ Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
       if (Status status = core.why_not_loaded(); !status.ok()) return status;
       return Status(StatusCode::kNotFound, name_of(id) + " is not live");
     }
-    std::size_t parked_looks = kParkedPerPiece;
+    ParkedLooks parked_looks{kParkedPerPiece};
     copy = published(*execution, true, parked_looks);
   }
   print_fields_of(copy);

@@ -210,7 +210,11 @@ void WaitReasons::awaited(const Execution& execution) {
   if (!place.blockers.empty()) blockers(place);
   if (!reasons_.empty()) return;
   // All has arrived. Its step saw that and waits for a time; or the procedure is being woken.
-  if (execution.record.deadline) return only_time(execution);
+  const bool is_being_woken =
+      std::any_of(execution.slots.begin(), execution.slots.end(), [](const AwaitSlot* slot) {
+        return slot->source() == AwaitSlot::Source::kCompletion && !slot->has_woken();
+      });
+  if (execution.record.deadline && !is_being_woken) return only_time(execution);
   if (!has_work(execution)) add(Kind::kQueued);  // else offloaded() adds the reason
 }
 
@@ -333,11 +337,11 @@ void WaitReasons::offloaded(const Execution& execution) {
 // Names the member whose undo is parked, unless it is this one.
 void WaitReasons::parked(Execution& execution) {
   WaitReason& reason = add(Kind::kParked);
-  reason.error = why_parked(execution, parked_looks_left_);
+  reason.error = why_parked(execution, parked_looks_);
   if (execution.record.parked) return;
-  Execution& head = *failing_domain(execution);
+  Execution& head = parked_head(execution);
   if (head.domain.state == DomainState::kParkedBeyond) return;
-  const Execution* const parked = parked_undo(head, parked_looks_left_);
+  const Execution* const parked = parked_undo(head, parked_looks_);
   parked != nullptr ? name(reason, parked->id) : void(++reason.more);
 }
 

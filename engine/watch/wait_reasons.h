@@ -12,6 +12,7 @@
 
 #include "core/engine_core.h"
 #include "pv2/engine/explanation.h"
+#include "watch/parking.h"
 
 namespace pv2 {
 
@@ -60,7 +61,7 @@ class WaitReasons {
   std::vector<WaitReason> reasons_;
   // Looks at members of trees and, apart from these, at parked ones, in this one critical section.
   std::size_t looks_left_ = kSectionPauses;
-  std::size_t parked_looks_left_ = 128;
+  ParkedLooks parked_looks_{128};
 };
 
 }  // namespace pv2

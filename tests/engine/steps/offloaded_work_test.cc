@@ -736,7 +736,8 @@ TEST_CASE("a limit of two lets two threads of the pool work at once") {
 namespace {
 
 // Goes on while its work runs, under a lock per step that others want: so work may end while its
-// procedure is queued.
+// procedure is queued. The sanitizer for threads sees whether its end reads what the scheduler
+// writes.
 class Restless final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Restless";

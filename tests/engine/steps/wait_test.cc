@@ -342,6 +342,27 @@ TEST_CASE("a wait for what has all arrived is an error") {
   CHECK_THAT(why.to_string(), ContainsSubstring("step ONE answered wait() but has got everything"));
 }
 
+TEST_CASE("a wait for what has all arrived is an error, also while work of an earlier step runs") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1) {
+      (void)run.ctx.offload([&] {  // step 2 runs meanwhile; the end of this wakes no later step
+        engine.run();
+        engine.world.answer_one("no help");
+        engine.run();
+      });
+      return std::nullopt;
+    }
+    (void)ask(run);
+    return Say::wait();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("has got everything"));
+}
+
 TEST_CASE("a step that waits for one of two answers, or for a signal, is woken by the other one") {
   EngineWorld engine;
   engine.world.scripts["two"] = {.run = [](JobRun& run) -> std::optional<Outcome> {

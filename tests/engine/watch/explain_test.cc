@@ -477,8 +477,13 @@ TEST_CASE("the member whose step a large failed tree waits for is named wherever
   const ProcedureId slow = slow_runs.get_future().get();
   fails_asked.get_future().get()("go on");
 
+  // Until the failure is published, and the wait of the slow one.
   Explanation why = explain(*executor, parent);
-  while (only_reason(why, parent).kind != Kind::kTreeInFlight) {  // until the failure is published
+  const auto waits = [&] {
+    const Explanation::Procedure* const member = why.find(slow);
+    return member == nullptr || member->reasons.size() == 1;
+  };
+  while (only_reason(why, parent).kind != Kind::kTreeInFlight || !waits()) {
     std::this_thread::yield();
     why = explain(*executor, parent);
   }

@@ -345,6 +345,49 @@ TEST_CASE("a part of a tree that is parked names its own undo, not that of anoth
   }
 }
 
+TEST_CASE("parked parts name their own undo also while the tree around them waits to be undone") {
+  EngineWorld engine;
+  std::vector<std::string> errors;
+  engine.world.scripts["top"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    run.spawn("works");
+    for (int i = 0; i < 2; ++i) {
+      run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
+    }
+    return run.advance();
+  }};
+  engine.world.scripts["part"] = {
+      .children = {"cannot"}, .run = [](JobRun& run) -> std::optional<Outcome> {
+        return run.step == 3 ? std::optional(Say::fail("out of stock")) : std::nullopt;
+      }};
+  engine.world.scripts["cannot"] = {
+      .steps = 1, .undo = [](JobRun&) { return std::optional(Say::fail("the parcel is gone")); }};
+  engine.world.scripts["works"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const std::uint64_t top = run.ctx.id().value - 1;
+    const auto* value = run.ctx.offload([&, top] {
+      engine.run();
+      engine.executor().async().abort({top}, {.reason = "too late"}, [](const Status&) {});
+      engine.run();
+      for (const std::uint64_t part : {top + 2, top + 3}) {
+        errors.push_back(engine.describe({part}).error.to_string());
+        errors.push_back(to_string(*engine.executor().inspect().explain({part})));
+      }
+    });
+    return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+  }};
+  engine.open();
+  (void)engine.submit("top");
+  engine.run();
+
+  REQUIRE(errors.size() == 4);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    CAPTURE(errors[2 * i], errors[2 * i + 1]);
+    const std::string undo = "procedure " + std::to_string(5 + i) + " is parked";
+    CHECK_THAT(errors[2 * i], ContainsSubstring(undo));
+    CHECK_THAT(errors[2 * i + 1], !ContainsSubstring("not found among"));
+  }
+}
+
 TEST_CASE("in a tree that is parked beyond a point of no return each member says so") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
