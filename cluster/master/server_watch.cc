@@ -25,6 +25,11 @@ constexpr Duration kSubmitPause = std::chrono::milliseconds(200);
 
 void ServerWatch::start(const std::vector<ServerName>& expected) {
   expect(expected);
+  for (const auto& [server, kept] : parts_.catalogue.rows().servers()) {
+    if (is_dead(kept.row.state) && kept.row.state != ServerState::kRetired) {
+      crash(server, "it is recorded as " + std::string(to_string(kept.row.state)));
+    }
+  }
   look();
 }
 
@@ -72,17 +77,33 @@ void ServerWatch::take(IncomingCall call) {
 
 void ServerWatch::crash(const ServerName& server, const std::string& why) {
   events_.notice("server " + to_string(server) + " is taken for dead: " + why);
+  submit(server, crash_nonce(server));
+}
+
+void ServerWatch::submit(const ServerName& server, Nonce nonce) {
   const auto meta = parts_.catalogue.rows().region(meta_region().id);
   const bool has_meta = meta && meta->server == server;
   parts_.executor.async().submit(
       ServerCrash(parts_.ports, server, has_meta ? Priority::kMeta : Priority::kHigh),
-      {.nonce = crash_nonce(server), .owner = "master"},
-      [this, server, why, post = tasks_.poster()](const Result<Submitted>& submitted) {
-        const StatusCode code = submitted.status().code();
-        if (submitted.ok() || code == StatusCode::kStopping) return;
-        post([this, server, why] {
-          tasks_.after(kSubmitPause, [this, server, why] { crash(server, why); });
+      {.nonce = nonce, .owner = "master"},
+      [this, server, nonce, post = tasks_.poster()](const Result<Submitted>& submitted) {
+        if (submitted.status().code() == StatusCode::kStopping) return;
+        post([this, server, nonce, submitted] {
+          if (!submitted.ok()) {
+            tasks_.after(kSubmitPause, [this, server, nonce] { submit(server, nonce); });
+          } else if (submitted->replayed) {
+            look_after(server, nonce, submitted->id);
+          }
         });
+      });
+}
+
+void ServerWatch::look_after(const ServerName& server, Nonce nonce, ProcedureId crash) {
+  parts_.executor.async().wait(
+      crash, [this, server, nonce, post = tasks_.poster()](const Result<ProcedureResult>& result) {
+        if (!result.ok() || result->status.ok()) return;  // this master stops, or all is well
+        // An operator has ended it, and may have mended the cause since.
+        post([this, server, nonce] { submit(server, {nonce.group, nonce.value + 1}); });
       });
 }
 

@@ -5,7 +5,8 @@
 // started another one.
 //
 // Invariant: a server that was given up is never taken back. From then on it hears that it is dead,
-// and its ServerCrash is submitted until that is durable; the nonce makes the copies one.
+// and its ServerCrash is submitted until that is durable; the nonce makes the copies one. If an
+// operator has ended the ServerCrash that has the nonce, another one is submitted under the next.
 
 #pragma once
 
@@ -43,7 +44,8 @@ class ServerWatch {
   ServerWatch(std::shared_ptr<Transport> transport, Parts parts, std::uint64_t epoch, Events events)
       : parts_(parts), epoch_(epoch), events_(std::move(events)), tasks_(std::move(transport)) {}
 
-  /// Begins to look at leases. `expected` may be alive.
+  /// Begins to look at leases. `expected` may be alive. Servers that are recorded as dead, and not
+  /// as retired, need a ServerCrash, which an operator may have ended.
   void start(const std::vector<ServerName>& expected);
   /// Servers that the catalogue names may be alive, too.
   void expect(const std::vector<ServerName>& servers);
@@ -54,6 +56,9 @@ class ServerWatch {
 
  private:
   void look();
+  void submit(const ServerName& server, Nonce nonce);
+  /// The ServerCrash of `server` that has `nonce` may have been submitted by an earlier master.
+  void look_after(const ServerName& server, Nonce nonce, ProcedureId crash);
 
   Parts parts_;
   const std::uint64_t epoch_;
