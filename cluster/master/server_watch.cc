@@ -21,6 +21,11 @@ namespace {
 constexpr int kLooksPerLease = 10;
 constexpr Duration kSubmitPause = std::chrono::milliseconds(200);
 
+// Under which a crash is submitted again when `nonce` is used up. 0 is no nonce.
+Nonce after(const Nonce& nonce) {
+  return {.group = nonce.group, .value = std::max<std::uint64_t>(nonce.value + 1, 1)};
+}
+
 }  // namespace
 
 void ServerWatch::start(const std::vector<ServerName>& expected) {
@@ -90,7 +95,11 @@ void ServerWatch::submit(const ServerName& server, Nonce nonce) {
         if (submitted.status().code() == StatusCode::kStopping) return;
         post([this, server, nonce, submitted] {
           if (!submitted.ok()) {
-            tasks_.after(kSubmitPause, [this, server, nonce] { submit(server, nonce); });
+            // Under another owner, for instance, the nonce is of another submission.
+            const bool is_taken = submitted.status().code() == StatusCode::kKeyReused;
+            tasks_.after(kSubmitPause, [this, server, nonce = is_taken ? after(nonce) : nonce] {
+              submit(server, nonce);
+            });
           } else if (submitted->replayed) {
             look_after(server, nonce, submitted->id);
           }
@@ -103,7 +112,7 @@ void ServerWatch::look_after(const ServerName& server, Nonce nonce, ProcedureId 
       crash, [this, server, nonce, post = tasks_.poster()](const Result<ProcedureResult>& result) {
         if (!result.ok() || result->status.ok()) return;  // this master stops, or all is well
         // An operator has ended it, and may have mended the cause since.
-        post([this, server, nonce] { submit(server, {nonce.group, nonce.value + 1}); });
+        post([this, server, nonce] { submit(server, after(nonce)); });
       });
 }
 

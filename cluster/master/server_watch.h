@@ -6,7 +6,8 @@
 //
 // Invariant: a server that was given up is never taken back. From then on it hears that it is dead,
 // and its ServerCrash is submitted until that is durable; the nonce makes the copies one. If an
-// operator has ended the ServerCrash that has the nonce, another one is submitted under the next.
+// operator has ended the ServerCrash that has the nonce, or the nonce is of another submission, a
+// ServerCrash is submitted under the next one. A second ServerCrash of a server does no harm.
 
 #pragma once
 

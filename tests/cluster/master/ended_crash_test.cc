@@ -43,6 +43,7 @@ struct World : ClusterWorld {
 }  // namespace
 
 TEST_CASE("a server whose ServerCrash was aborted is recovered when it dies") {
+  const std::string owner = GENERATE(as<std::string>(), "master", "somebody else");
   World world;
   const ServerName victim = world.victim();
   ServerCrash crash(ports_elsewhere(), victim);
@@ -51,7 +52,7 @@ TEST_CASE("a server whose ServerCrash was aborted is recovered when it dies") {
   const AsyncExecutor executor = world.master().executor().async();
   const auto submitted = world.answer<Result<Submitted>>([&](auto done) {
     executor.submit_encoded(
-        ServerCrash::kType, arguments, {.nonce = crash_nonce(victim), .owner = "master"},
+        ServerCrash::kType, arguments, {.nonce = crash_nonce(victim), .owner = owner},
         [=](const Result<Submitted>& result) {
           if (result.ok()) {
             executor.abort(result->id, {.reason = "not now", .who = "test"}, [](const Status&) {});

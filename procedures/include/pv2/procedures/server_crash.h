@@ -38,7 +38,8 @@
 // ServerCrash.
 //
 // Submit it under a nonce made from the server's name (crash_nonce()); then a second report of the
-// same crash starts nothing.
+// same crash, by the same owner, starts nothing. If an operator has ended the procedure that has
+// the nonce, submit another one under the next value of the nonce.
 
 #pragma once
 
