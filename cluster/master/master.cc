@@ -296,7 +296,7 @@ Status Master::Parts::begin() {
 }
 
 void Master::Parts::look_for_strangers() {
-  file_work.run([this, post = tasks.poster()] {
+  file_work.run([this, logs = this->logs, post = tasks.poster()] {
     post([this, directories = logs.servers()] {
       std::vector<ServerName> named;
       if (directories.ok()) {
@@ -305,7 +305,8 @@ void Master::Parts::look_for_strangers() {
           const bool is_ghost = state == ServerState::kRetired && !directory.is_fenced;
           if (!is_ghost) named.push_back(directory.server);
           if (!is_ghost) continue;
-          file_work.run([this, server = directory.server] { (void)logs.remove_ghost(server); });
+          file_work.run(
+              [logs = this->logs, server = directory.server] { (void)logs.remove_ghost(server); });
         }
       }
       watch->expect(named);
