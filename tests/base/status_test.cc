@@ -18,6 +18,14 @@
 
 namespace pv2::testing::status_test {
 
+TEST_CASE("an exception says what its text is, also if it has none") {
+  struct Silent final : std::exception {
+    [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+  };
+  CHECK(text_of(std::runtime_error("no room")) == "no room");
+  CHECK(text_of(Silent()) == "an exception that says nothing");
+}
+
 TEST_CASE("status codes keep their numbers and names, which are persisted and printed") {
   const std::pair<StatusCode, const char*> codes[] = {
       {StatusCode::kOk, "OK"},

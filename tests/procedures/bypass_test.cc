@@ -147,7 +147,7 @@ TEST_CASE("a region whose opening was bypassed stays with the server that was as
 }
 
 TEST_CASE("a table whose CreateTable was bypassed can be created again, with other regions") {
-  const unsigned writes = GENERATE(0u, 1u);  // so many have succeeded
+  const unsigned writes = GENERATE(0u, 1u);  // writes of the catalogue before one fails
   CAPTURE(writes);
   const TableDescriptor table{{"default", "u"}, {"f1"}};
   RegionWorld world;

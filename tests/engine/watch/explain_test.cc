@@ -303,6 +303,18 @@ TEST_CASE("in a rollback one member has its turn, and the others wait for it") {
   CHECK(undo.attempt == 2);
 }
 
+namespace {
+
+// Asks once, and fails when it is answered.
+JobScript fails_when_told(std::promise<Completion<std::string>>& asked) {
+  return {.run = [&asked](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto c) { asked.set_value(c); });
+    return value == nullptr ? Say::wait() : Say::fail("out of stock");
+  }};
+}
+
+}  // namespace
+
 TEST_CASE("a failed tree whose member is in flight says whose step it waits for") {
   EngineWorld engine;
   std::promise<Completion<std::string>> slow_asked;
@@ -318,10 +330,7 @@ TEST_CASE("a failed tree whose member is in flight says whose step it waits for"
     slow_may_end.wait();
     return std::nullopt;
   }};
-  engine.world.scripts["fails"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
-    const auto* value = run.ctx.await<std::string>([&](auto c) { fails_asked.set_value(c); });
-    return value == nullptr ? Say::wait() : Say::fail("out of stock");
-  }};
+  engine.world.scripts["fails"] = fails_when_told(fails_asked);
   const auto executor = open_with_threads(engine, nullptr);
   const ProcedureId parent = executor->submit(Job(engine.world, "parent"))->id;
   slow_asked.get_future().get()("go on");
@@ -468,10 +477,7 @@ TEST_CASE("the member whose step a large failed tree waits for is named wherever
     work();
     return std::nullopt;
   }};
-  engine.world.scripts["fails"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
-    const auto* value = run.ctx.await<std::string>([&](auto c) { fails_asked.set_value(c); });
-    return value == nullptr ? Say::wait() : Say::fail("out of stock");
-  }};
+  engine.world.scripts["fails"] = fails_when_told(fails_asked);
   const auto executor = open_with_threads(engine, nullptr);
   const ProcedureId parent = executor->submit(Job(engine.world, "parent"))->id;
   const ProcedureId slow = slow_runs.get_future().get();

@@ -318,10 +318,14 @@ TEST_CASE("each member of a parked tree says why it is parked, and one that was 
   CHECK(undone.error.ok());
 }
 
-TEST_CASE("a part of a tree that is parked names its own undo, not that of another part") {
-  EngineWorld engine;
-  engine.world.scripts["top"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+namespace {
+
+// A job "top" that spawns `before`, if it is not empty, and then two parts that fail and whose undo
+// is parked. Their failures are only reported.
+void script_parked_parts(EngineWorld& engine, const std::string& before = "") {
+  engine.world.scripts["top"] = {.run = [before](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 2) return std::nullopt;
+    if (!before.empty()) run.spawn(before);
     for (int i = 0; i < 2; ++i) {
       run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
     }
@@ -333,6 +337,13 @@ TEST_CASE("a part of a tree that is parked names its own undo, not that of anoth
       }};
   engine.world.scripts["cannot"] = {
       .steps = 1, .undo = [](JobRun&) { return std::optional(Say::fail("the parcel is gone")); }};
+}
+
+}  // namespace
+
+TEST_CASE("a part of a tree that is parked names its own undo, not that of another part") {
+  EngineWorld engine;
+  script_parked_parts(engine);
   engine.open();
   const std::uint64_t top = engine.submit("top").value;
   engine.run();
@@ -348,20 +359,7 @@ TEST_CASE("a part of a tree that is parked names its own undo, not that of anoth
 TEST_CASE("parked parts name their own undo also while the tree around them waits to be undone") {
   EngineWorld engine;
   std::vector<std::string> errors;
-  engine.world.scripts["top"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
-    if (run.step != 2) return std::nullopt;
-    run.spawn("works");
-    for (int i = 0; i < 2; ++i) {
-      run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
-    }
-    return run.advance();
-  }};
-  engine.world.scripts["part"] = {
-      .children = {"cannot"}, .run = [](JobRun& run) -> std::optional<Outcome> {
-        return run.step == 3 ? std::optional(Say::fail("out of stock")) : std::nullopt;
-      }};
-  engine.world.scripts["cannot"] = {
-      .steps = 1, .undo = [](JobRun&) { return std::optional(Say::fail("the parcel is gone")); }};
+  script_parked_parts(engine, "works");
   engine.world.scripts["works"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
     const std::uint64_t top = run.ctx.id().value - 1;
     const auto* value = run.ctx.offload([&, top] {
