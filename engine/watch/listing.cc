@@ -30,7 +30,7 @@ constexpr std::size_t kLooksPerPiece = 1024;
 // Procedures copied in one critical section: about 50 us.
 constexpr std::size_t kCopiesPerPiece = 64;
 // Parked members looked at in one critical section, to say why others stand still. Nearly always
-// one or two per procedure that is copied.
+// one or two per tree.
 constexpr std::size_t kParkedPerPiece = 256;
 
 // A procedure as its last record says, and what is needed to print its fields.

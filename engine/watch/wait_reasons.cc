@@ -24,6 +24,7 @@ namespace {
 
 // Procedures that one reason names; each of them gets reasons of its own.
 constexpr std::size_t kNamesMax = 8;
+
 WaitReason::Kind kind_of(WaitLink::Why why) {
   using Kind = WaitReason::Kind;
   switch (why) {

@@ -80,7 +80,8 @@ struct CallOptions {
   bool nonce_stays = false;
   /// A request of a session, which may be sent again too.
   SessionCall session{};
-  /// After this time the client gives the call up. Duration::max(): never; but under a nonce
+  /// After this time the client gives the call up. 0 or less: it is never sent.
+  /// Duration::max(): never; but under a nonce
   /// without `expires_at` or `nonce_stays`, no attempt begins when RpcClientOptions::nonce_kept is
   /// over.
   Duration timeout = std::chrono::seconds(30);
