@@ -81,7 +81,7 @@ void Dispatcher::answered(const ServerName& server, std::vector<Waiting> batch,
   const bool is_refused = outcome.kind == CallOutcome::Kind::kFailed && outcome.attempts > 0;
   count(server, is_reply || is_refused);
   if (is_refused && outcome.status.code() == StatusCode::kFenced) {
-    events_.on_deposed(outcome.status.with_context("server " + to_string(server)));
+    events_.on_later_epoch();
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (!is_reply) {

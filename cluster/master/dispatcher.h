@@ -38,8 +38,9 @@ class Dispatcher {
     std::function<bool(const ServerName&)> is_awaited;
     /// A server has answered nothing for so long.
     std::function<void(const ServerName&)> give_up;
-    /// A server has heard of another master.
-    std::function<void(const Status&)> on_deposed;
+    /// Whoever listens at the address of a server says that it has heard of a later master.
+    /// Nothing is concluded from that alone.
+    std::function<void()> on_later_epoch;
   };
 
   /// `links` outlives this.

@@ -106,7 +106,7 @@ struct Master::Parts {
                         [this](const ServerName& server) {
                           registry.give_up(server, "it answered none of many calls");
                         },
-                    .on_deposed = [this](const Status& why) { end(why); }}),
+                    .on_later_epoch = [this] { look_for_successor(); }}),
         slots([this] { return registry.live(); }),
         tables(files, layout),
         logs(files, layout),
@@ -115,7 +115,9 @@ struct Master::Parts {
                   {.server_changed = [this](const ServerRow& row) { server_changed(row); },
                    .meta_changed = [this](const RegionRow&) { meta.host_changed(); },
                    .on_fatal = [this](const Status& why) { end(why); }}),
-        meta(transport, links, epoch, [this] { return host_of_meta(); }),
+        meta(transport, links, epoch,
+             {.find_host = [this] { return host_of_meta(); },
+              .on_later_epoch = [this] { look_for_successor(); }}),
         server_calls(transport, dispatcher, registry, catalogue, slots, probe),
         table_files(tables, ground.file_work, probe),
         server_logs(logs, ground.file_work, probe),
@@ -400,7 +402,8 @@ void Master::Parts::end(const Status& why) {
   on_end(why);
 }
 
-// A successor has written its epoch before it spoke to anybody.
+// Somebody has named a later epoch. Anybody may, also a server of another cluster that listens
+// where one of this cluster did. But a successor has written its epoch before it spoke to anybody.
 void Master::Parts::look_for_successor() {
   if (std::exchange(looks_for_successor, true)) return;
   file_work.run([this, &files = files, path = state_file(layout), post = tasks.poster()] {

@@ -15,8 +15,8 @@
 //   (dead servers, the catalogue's own region) never do: they are what brings it online.
 //
 // How it fails: a write that exceeds what a write of a table may have is answered with
-// kInvalidArgument, and the others go on. When the table answers kFenced, or the file cannot be
-// written, `on_fatal` is called once, and no call is answered any more.
+// kInvalidArgument, and the others go on. When the table will not take a write that was checked, or
+// the file cannot be written, `on_fatal` is called once, and no call is answered any more.
 
 #pragma once
 

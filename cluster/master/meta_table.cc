@@ -76,7 +76,7 @@ void MetaTable::host_changed() {
 void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
   if (operation->is_calling) return;
   if (std::ranges::find(operations_, operation) == operations_.end()) return;  // it is done
-  const std::optional<ServerName> host = find_host_();
+  const std::optional<ServerName> host = events_.find_host();
   if (!host) return;  // host_changed() tries again
   operation->is_calling = true;
   links_.call(*host, operation->method, operation->body,
@@ -87,11 +87,10 @@ void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
                .timeout = kAttemptTimeout},
               tasks_.guarded<CallOutcome>([this, operation](CallOutcome outcome) {
                 operation->is_calling = false;
-                // Deposed, or a write that no server will ever take: nothing changes that.
                 const StatusCode code = outcome.status.code();
-                const bool is_final =
-                    code == StatusCode::kFenced || code == StatusCode::kInvalidArgument;
-                if (!outcome.ok() && !is_final) {
+                if (code == StatusCode::kFenced) events_.on_later_epoch();
+                // A write that no server will ever take: nothing changes that.
+                if (!outcome.ok() && code != StatusCode::kInvalidArgument) {
                   tasks_.after(kPause, [this, operation] { attempt(operation); });
                   return;
                 }

@@ -4,8 +4,9 @@
 // repeats a call, under the same nonce, until the call is done, however often the region moves
 // meanwhile: its nonces move with it.
 //
-// How it fails: only when a server has heard a later master (kFenced): this master is deposed, and
-// must end.
+// How it fails: only with kInvalidArgument, if no server will ever take the write. When a server
+// has heard a later master, `on_later_epoch` is called, and the call is repeated like any other:
+// the owner ends this master if there is one.
 
 #pragma once
 
@@ -30,13 +31,17 @@ namespace pv2::cluster {
 /// Used on the loop only.
 class MetaTable {
  public:
-  /// `find_host` says which server serves the region now, if one does. `links` outlives this.
+  struct Events {
+    /// Which server serves the region now, if one does.
+    std::function<std::optional<ServerName>()> find_host;
+    /// That server says that it has heard of a later master. Nothing is concluded from that alone.
+    std::function<void()> on_later_epoch;
+  };
+
+  /// `links` outlives this.
   MetaTable(std::shared_ptr<Transport> transport, ServerLinks& links, std::uint64_t epoch,
-            std::function<std::optional<ServerName>()> find_host)
-      : links_(links),
-        epoch_(epoch),
-        find_host_(std::move(find_host)),
-        tasks_(std::move(transport)) {}
+            Events events)
+      : links_(links), epoch_(epoch), events_(std::move(events)), tasks_(std::move(transport)) {}
 
   /// All mutations become durable together, then `done` is called. One write at a time.
   void write(std::vector<Mutation> mutations, std::function<void(Status)> done);
@@ -64,7 +69,7 @@ class MetaTable {
 
   ServerLinks& links_;
   const std::uint64_t epoch_;
-  const std::function<std::optional<ServerName>()> find_host_;
+  const Events events_;
   NonceSource nonces_;
   // Those that wait for a host or for the end of a pause, or are under way. Shared with timers and
   // with answers.

@@ -64,6 +64,7 @@ struct World : PartsWorld {
   std::vector<std::size_t> batches;  ///< How many rows each write of the table had.
   Status refusal;                    ///< What the table says to a write.
   std::vector<Status> ends;
+  int later_epochs = 0;  ///< How often the table says that it has heard a later master.
   std::unique_ptr<RpcServer> host = serve(
       {{std::string(kRegionScan), [](IncomingCall call) { call.reply(encoded(ScanPage{})); }},
        {std::string(kRegionWrite), [this](IncomingCall call) { take_write(std::move(call)); }}});
@@ -75,7 +76,7 @@ struct World : PartsWorld {
                         10s,
                         {.is_awaited = [](const ServerName&) { return false; },
                          .give_up = [](const ServerName&) {},
-                         .on_deposed = [](const Status&) {}}};
+                         .on_later_epoch = [] {}}};
   MetaCatalogue catalogue{
       transport,
       local,
@@ -84,7 +85,11 @@ struct World : PartsWorld {
       {.server_changed = [this](const ServerRow& row) { calls.server_changed(row.name); },
        .meta_changed = [](const RegionRow&) {},
        .on_fatal = [this](const Status& why) { ends.push_back(why); }}};
-  MetaTable table{transport, links, 1, [] { return std::optional(kHost); }};
+  MetaTable table{transport,
+                  links,
+                  1,
+                  {.find_host = [] { return std::optional(kHost); },
+                   .on_later_epoch = [this] { ++later_epochs; }}};
   ServerCallsPort calls{transport, dispatcher, registry, catalogue, slots, probe};
 };
 
@@ -137,6 +142,22 @@ TEST_CASE("a write that the table says it will never take ends the master, loudl
   CHECK(world.batches.size() == 1);
   REQUIRE(world.ends.size() == 1);
   CHECK(world.ends.front().code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a write that is refused because of a later master is repeated: there may be none") {
+  World world;
+  world.refusal = {StatusCode::kFenced, "the master of epoch 8 was heard"};
+
+  const auto write = world.write("1", {{"default", "t"}, {"f"}});
+  world.run_for(1s);
+  CHECK(!write.is_answered());
+  CHECK(world.batches.size() > 1);
+  CHECK(world.later_epochs == static_cast<int>(world.batches.size()));
+  world.refusal = Status();
+  world.run_for(1s);
+
+  CHECK(write.answer().status().to_string() == "OK");
+  CHECK(world.ends.empty());
 }
 
 TEST_CASE("those who wait for the crash of a server are forgotten when they have gone on") {
