@@ -122,6 +122,14 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
 }
 
 Result<Order> plan_skip_of_step(Execution& member, Execution& head, std::uint32_t next_step) {
+  const StepInfo* const failed = member.type->find_step(member.record.step);
+  if (failed != nullptr && failed->must_run) {
+    return refused(
+        fmt::format("{} failed at {}, which must run, because later steps rely on it; mend its "
+                    "cause and let it "
+                    "be retried, or have the tree undone or bypassed",
+                    name_of(member), name_of_step(member, failed->number)));
+  }
   const auto following = step_after(member, next_step);
   if (!following.ok()) return following.status();
   Order order = about_step(Order::Kind::kSkipStep, member, head);

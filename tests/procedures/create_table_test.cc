@@ -158,6 +158,30 @@ TEST_CASE("a call that fails for a while is asked again until it answers, and ha
   CHECK(disorder(cluster).empty());
 }
 
+TEST_CASE("the step in which CreateTable decides on its regions cannot be skipped") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  cluster.fail_next(ClusterCall::kReadTable, ClusterFault::kFail, 1);
+  DeterministicExecutor executor(cluster);
+  executor.max_attempts = 1;
+  executor.open();
+  const auto id = executor.submit(create(cluster));
+  executor.run();
+  REQUIRE(executor->inspect().describe(*id)->parked);
+
+  const RepairNote note{.who = "test", .why = "it is stuck"};
+  const Status refusal = executor->operate().skip_step(*id, note);
+  CHECK(refusal.code() == StatusCode::kFailedPrecondition);
+  CHECK(refusal.message().find("PRE_OPERATION, which must run") != std::string_view::npos);
+  std::optional<Status> retried;
+  executor->operate().order(*id, RepairVerb::kRetryNow, note,
+                            [&](const Status& status) { retried = status; });
+  executor.run();
+  CHECK(retried == Status());
+  CHECK(executor.result(*id).state == ProcedureState::kSuccess);
+  CHECK(disorder(cluster).empty());
+}
+
 TEST_CASE("a layout that was half written is completed") {
   MemoryCluster cluster;
   cluster.add_server("rs1");

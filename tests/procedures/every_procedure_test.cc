@@ -49,6 +49,35 @@ TEST_CASE("every procedure that a host registers is crashed at every store write
   CHECK(run == registered);
 }
 
+TEST_CASE("a step that checks, or decides what later steps use, is one that must run") {
+  // The names of such steps. Others with an effect may be skipped: what they do can be done by
+  // hand.
+  const std::set<std::string_view> checks = {"ACQUIRE",
+                                             "ACQUIRE_SPLIT_WAL_WORKER",
+                                             "CHECK_CLOSED_REGIONS",
+                                             "CHOOSE_SERVER",
+                                             "GET_ASSIGN_CANDIDATE",
+                                             "GET_REGIONS",
+                                             "PREPARE",
+                                             "PRE_OPERATION",
+                                             "PRE_PEER_MODIFICATION",
+                                             "START"};
+  MemoryCluster cluster;
+  ProcedureRegistry registry;
+  add_cluster_procedures(registry, cluster.ports());
+  std::set<std::string_view> found;
+  for (const auto& [name, type] : registry.types()) {
+    const bool asks_server = name == "cluster.OpenRegion" || name == "cluster.CloseRegion";
+    for (const StepInfo& step : type->steps) {
+      CAPTURE(name, step.name);
+      CHECK(step.must_run ==
+            (checks.contains(step.name) || (asks_server && step.name == "DISPATCH")));
+      if (checks.contains(step.name)) found.insert(step.name);
+    }
+  }
+  CHECK(found == checks);
+}
+
 TEST_CASE("crashed anywhere, on LevelDB too, operations on tables end the same") {
   crash_everywhere(plots_of_tables());
 }

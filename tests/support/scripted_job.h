@@ -163,7 +163,7 @@ struct FinalJobKind : JobKind {
 struct CommittingJobKind : JobKind {
   static constexpr std::string_view kType = "test.CommittingJob";
   static constexpr auto kSteps =
-      steps(step(JobStep::kOne, "ONE", kUndoable), step(JobStep::kTwo, "CHECK", kNoUndo),
+      steps(step(JobStep::kOne, "ONE", kUndoable), step(JobStep::kTwo, "CHECK", kNoUndo).must_run(),
             step(JobStep::kThree, "COMMIT", kPointOfNoReturn),
             step(JobStep::kFour, "FOUR", kNoUndo), step(JobStep::kFive, "FIVE", kNoUndo));
 };

@@ -89,6 +89,38 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
   CHECK(engine.executor().operate().audit(id)->front().step == 2);
 }
 
+TEST_CASE("a step that must run is not skipped, whatever the order says; its retry goes on") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  bool mended = false;
+  engine.world.scripts["a"] = unlucky(mended);  // its second step is CHECK
+  engine.world.scripts["a"].steps = 5;
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  const OperatorConsole operate = engine.executor().operate();
+
+  RepairNote with_next = kNote;
+  with_next.next_step = 3;
+  for (const RepairNote& note : {kNote, with_next}) {
+    const Status refusal = operate.skip_step(id, note);
+    CHECK(refusal.code() == StatusCode::kFailedPrecondition);
+    CHECK_THAT(std::string(refusal.message()),
+               ContainsSubstring("failed at CHECK, which must run"));
+  }
+  CHECK(operate.preview(id, RepairVerb::kSkipStep).status().code() ==
+        StatusCode::kFailedPrecondition);
+  CHECK(operate.audit(id)->empty());
+  CHECK(engine.describe(id).parked);
+
+  mended = true;
+  REQUIRE(operate.retry_now(id, kNote).ok());
+  engine.run();
+  CHECK(engine.result(id).result == "a done");
+  CHECK(engine.world.journal.count("do a.2") == 1);
+}
+
 TEST_CASE("an order skips a step that used up its attempts, or rolls back or bypasses its tree") {
   const auto verb =
       GENERATE(RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack, RepairVerb::kBypass);

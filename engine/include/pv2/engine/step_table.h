@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The step table: one declaration that names the steps of a state machine and says which can be
-// undone and where the point of no return lies. Rollback, abort and previews are all derived from
-// it, so nothing is declared twice. The numbers are persisted and never reused. A table that is
-// wrong does not compile.
+// undone, where the point of no return lies, and which step an operator cannot skip. Rollback,
+// abort, orders and previews are all derived from it, so nothing is declared twice. The numbers are
+// persisted and never reused. A table that is wrong does not compile.
 
 #pragma once
 
@@ -35,6 +35,7 @@ struct StepInfo {
   /// After this many failed attempts the procedure parks. 0: as its class says (kMaxAttempts),
   /// otherwise as RetryPolicy::max_attempts says.
   std::uint32_t max_attempts = 0;
+  bool must_run = false;  ///< StepRow::must_run().
 };
 
 /// A row as step() makes it: it still knows the enum that its step belongs to.
@@ -44,6 +45,15 @@ struct StepRow {
   std::string_view name;
   StepKind kind;
   std::uint32_t max_attempts;
+  bool is_relied_on = false;
+
+  /// For a step that checks what later steps take for granted, or decides what they use: an
+  /// operator cannot have it counted as done (skip_step is refused). Its undo may be skipped.
+  [[nodiscard]] constexpr StepRow must_run() const {
+    StepRow row = *this;
+    row.is_relied_on = true;
+    return row;
+  }
 };
 
 /// A row of the table. `value` is the enumerator; its number is persisted.
@@ -75,7 +85,8 @@ class StepTable {
         if (rows[j].value == row.value) throw "pv2: two steps of a table have the same number";
         if (rows[j].name == row.name) throw "pv2: two steps of a table have the same name";
       }
-      rows_[i] = {static_cast<std::uint32_t>(number), row.name, row.kind, row.max_attempts};
+      rows_[i] = {static_cast<std::uint32_t>(number), row.name, row.kind, row.max_attempts,
+                  row.is_relied_on};
     }
   }
 

@@ -40,8 +40,9 @@ class ClaimQueues final : public StateMachineProcedure<ClaimQueuesStep> {
   static constexpr std::string_view kType = "cluster.ClaimQueues";
   static constexpr std::string_view kCountedAs = "queues";
   static constexpr bool kFinalOnSuccess = true;
-  static constexpr auto kSteps = steps(step(Step::kChooseServer, "CHOOSE_SERVER", kNoUndo),
-                                       step(Step::kDispatch, "DISPATCH", kNoUndo));
+  static constexpr auto kSteps =
+      steps(step(Step::kChooseServer, "CHOOSE_SERVER", kNoUndo).must_run(),
+            step(Step::kDispatch, "DISPATCH", kNoUndo));
 
   explicit ClaimQueues(ClusterPorts& ports) : ports_(&ports) {}
   ClaimQueues(ClusterPorts& ports, ServerName dead, std::string peer);

@@ -37,7 +37,7 @@ class CloseRegion final : public StateMachineProcedure<CloseRegionStep> {
   static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
-      steps(step(CloseRegionStep::kDispatch, "DISPATCH", kNoUndo),
+      steps(step(CloseRegionStep::kDispatch, "DISPATCH", kNoUndo).must_run(),
             step(CloseRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo));
 
   explicit CloseRegion(ClusterPorts& ports) : ports_(&ports) {}

@@ -32,7 +32,7 @@ class CreateNamespace final : public StateMachineProcedure<CreateNamespaceStep> 
  public:
   static constexpr std::string_view kType = "cluster.CreateNamespace";
   static constexpr auto kSteps =
-      steps(step(CreateNamespaceStep::kPrepare, "PREPARE", kNoUndo),
+      steps(step(CreateNamespaceStep::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(CreateNamespaceStep::kCreateDirectory, "CREATE_DIRECTORY", kPointOfNoReturn),
             step(CreateNamespaceStep::kInsertIntoNsTable, "INSERT_INTO_NS_TABLE", kNoUndo));
 

@@ -45,7 +45,7 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.CreateTable";
   static constexpr auto kSteps =
-      steps(step(CreateTableStep::kPreOperation, "PRE_OPERATION", kPointOfNoReturn),
+      steps(step(CreateTableStep::kPreOperation, "PRE_OPERATION", kPointOfNoReturn).must_run(),
             step(CreateTableStep::kWriteFsLayout, "WRITE_FS_LAYOUT", kNoUndo),
             step(CreateTableStep::kAddToMeta, "ADD_TO_META", kNoUndo),
             step(CreateTableStep::kAssignRegions, "ASSIGN_REGIONS", kNoUndo),

@@ -35,7 +35,7 @@ class DeleteNamespace final : public StateMachineProcedure<DeleteNamespaceStep> 
  public:
   static constexpr std::string_view kType = "cluster.DeleteNamespace";
   static constexpr auto kSteps =
-      steps(step(DeleteNamespaceStep::kPrepare, "PREPARE", kNoUndo),
+      steps(step(DeleteNamespaceStep::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(DeleteNamespaceStep::kDeleteFromNsTable, "DELETE_FROM_NS_TABLE", kPointOfNoReturn),
             step(DeleteNamespaceStep::kDeleteDirectories, "DELETE_DIRECTORIES", kNoUndo));
 

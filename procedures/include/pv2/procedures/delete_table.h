@@ -44,7 +44,7 @@ class DeleteTable final : public StateMachineProcedure<DeleteTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.DeleteTable";
   static constexpr auto kSteps =
-      steps(step(DeleteTableStep::kPreOperation, "PRE_OPERATION", kNoUndo),
+      steps(step(DeleteTableStep::kPreOperation, "PRE_OPERATION", kNoUndo).must_run(),
             step(DeleteTableStep::kClearFsLayout, "CLEAR_FS_LAYOUT", kPointOfNoReturn),
             step(DeleteTableStep::kRemoveFromMeta, "REMOVE_FROM_META", kNoUndo),
             step(DeleteTableStep::kUnassignRegions, "UNASSIGN_REGIONS", kNoUndo),

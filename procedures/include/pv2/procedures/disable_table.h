@@ -49,7 +49,7 @@ class DisableTable final : public StateMachineProcedure<DisableTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.DisableTable";
   static constexpr auto kSteps =
-      steps(step(DisableTableStep::kPrepare, "PREPARE", kNoUndo),
+      steps(step(DisableTableStep::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(DisableTableStep::kSetDisablingTableState, "SET_DISABLING_TABLE_STATE",
                  kPointOfNoReturn),
             step(DisableTableStep::kMarkRegionsOffline, "MARK_REGIONS_OFFLINE", kNoUndo),

@@ -47,7 +47,7 @@ class EnableTable final : public StateMachineProcedure<EnableTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.EnableTable";
   static constexpr auto kSteps = steps(
-      step(EnableTableStep::kPrepare, "PREPARE", kNoUndo),
+      step(EnableTableStep::kPrepare, "PREPARE", kNoUndo).must_run(),
       step(EnableTableStep::kSetEnablingTableState, "SET_ENABLING_TABLE_STATE", kPointOfNoReturn),
       step(EnableTableStep::kMarkRegionsOnline, "MARK_REGIONS_ONLINE", kNoUndo),
       step(EnableTableStep::kSetEnabledTableState, "SET_ENABLED_TABLE_STATE", kNoUndo),

@@ -58,8 +58,9 @@ struct LockOrder {
 class LockProcedure final : public StateMachineProcedure<LockProcedureStep> {
  public:
   static constexpr std::string_view kType = "cluster.Lock";
-  static constexpr auto kSteps = steps(step(LockProcedureStep::kAcquire, "ACQUIRE", kNoUndo),
-                                       step(LockProcedureStep::kHeld, "HELD", kNoUndo));
+  static constexpr auto kSteps =
+      steps(step(LockProcedureStep::kAcquire, "ACQUIRE", kNoUndo).must_run(),
+            step(LockProcedureStep::kHeld, "HELD", kNoUndo));
   static constexpr std::string_view kHeartbeatSignal = "heartbeat";
   /// The result of a lock that an unlock has ended.
   static constexpr std::string_view kUnlocked = "unlocked";

@@ -63,9 +63,9 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
   using Step = MergeTableRegionsStep;
   static constexpr std::string_view kType = "cluster.MergeTableRegions";
   static constexpr auto kSteps =
-      steps(step(Step::kPrepare, "PREPARE", kNoUndo),
+      steps(step(Step::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(Step::kCloseRegions, "CLOSE_REGIONS", kUndoable),
-            step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo),
+            step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo).must_run(),
             step(Step::kCreateMergedRegion, "CREATE_MERGED_REGION", kUndoable),
             step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo),
             step(Step::kUpdateMeta, "UPDATE_META", kPointOfNoReturn),

@@ -32,7 +32,7 @@ class ModifyNamespace final : public StateMachineProcedure<ModifyNamespaceStep> 
  public:
   static constexpr std::string_view kType = "cluster.ModifyNamespace";
   static constexpr auto kSteps =
-      steps(step(ModifyNamespaceStep::kPrepare, "PREPARE", kNoUndo),
+      steps(step(ModifyNamespaceStep::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(ModifyNamespaceStep::kUpdateNsTable, "UPDATE_NS_TABLE", kPointOfNoReturn));
 
   explicit ModifyNamespace(ClusterPorts& ports) : ports_(&ports) {}

@@ -42,7 +42,7 @@ enum class ModifyPeerStep {
 class ModifyPeer : public StateMachineProcedure<ModifyPeerStep> {
  public:
   static constexpr auto kSteps =
-      steps(step(ModifyPeerStep::kPrePeerModification, "PRE_PEER_MODIFICATION", kNoUndo),
+      steps(step(ModifyPeerStep::kPrePeerModification, "PRE_PEER_MODIFICATION", kNoUndo).must_run(),
             step(ModifyPeerStep::kUpdatePeerStorage, "UPDATE_PEER_STORAGE", kPointOfNoReturn),
             step(ModifyPeerStep::kRefreshPeerOnRs, "REFRESH_PEER_ON_RS", kNoUndo),
             step(ModifyPeerStep::kPostPeerModification, "POST_PEER_MODIFICATION", kNoUndo));

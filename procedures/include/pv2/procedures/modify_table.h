@@ -48,8 +48,8 @@ class ModifyTable final : public StateMachineProcedure<ModifyTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.ModifyTable";
   static constexpr auto kSteps = steps(
-      step(ModifyTableStep::kPrepare, "PREPARE", kNoUndo),
-      step(ModifyTableStep::kPreOperation, "PRE_OPERATION", kNoUndo),
+      step(ModifyTableStep::kPrepare, "PREPARE", kNoUndo).must_run(),
+      step(ModifyTableStep::kPreOperation, "PRE_OPERATION", kNoUndo).must_run(),
       step(ModifyTableStep::kUpdateTableDescriptor, "UPDATE_TABLE_DESCRIPTOR", kPointOfNoReturn),
       step(ModifyTableStep::kPostOperation, "POST_OPERATION", kNoUndo),
       step(ModifyTableStep::kReopenAllRegions, "REOPEN_ALL_REGIONS", kNoUndo));

@@ -37,7 +37,7 @@ class OpenRegion final : public StateMachineProcedure<OpenRegionStep> {
   static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
-      steps(step(OpenRegionStep::kDispatch, "DISPATCH", kNoUndo),
+      steps(step(OpenRegionStep::kDispatch, "DISPATCH", kNoUndo).must_run(),
             step(OpenRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo));
 
   explicit OpenRegion(ClusterPorts& ports) : ports_(&ports) {}

@@ -59,7 +59,7 @@ class ReopenTableRegions final : public StateMachineProcedure<ReopenTableRegions
   static constexpr std::string_view kType = "cluster.ReopenTableRegions";
   static constexpr bool kChildOnly = true;
   static constexpr auto kSteps =
-      steps(step(ReopenTableRegionsStep::kGetRegions, "GET_REGIONS", kNoUndo),
+      steps(step(ReopenTableRegionsStep::kGetRegions, "GET_REGIONS", kNoUndo).must_run(),
             step(ReopenTableRegionsStep::kReopen, "REOPEN", kNoUndo),
             step(ReopenTableRegionsStep::kConfirm, "CONFIRM", kNoUndo));
   /// The most regions that are closed at one time for this table: enough to keep many servers busy,

@@ -78,11 +78,11 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
   using Step = ServerCrashStep;
   static constexpr std::string_view kType = "cluster.ServerCrash";
   static constexpr auto kSteps =
-      steps(step(Step::kStart, "START", kPointOfNoReturn),
+      steps(step(Step::kStart, "START", kPointOfNoReturn).must_run(),
             step(Step::kSplitMetaLogs, "SPLIT_META_LOGS", kNoUndo),
             step(Step::kDeleteSplitMetaWalsDir, "DELETE_SPLIT_META_WALS_DIR", kNoUndo),
             step(Step::kAssignMeta, "ASSIGN_META", kNoUndo),
-            step(Step::kGetRegions, "GET_REGIONS", kNoUndo),
+            step(Step::kGetRegions, "GET_REGIONS", kNoUndo).must_run(),
             step(Step::kSplitLogs, "SPLIT_LOGS", kNoUndo),
             step(Step::kDeleteSplitWalsDir, "DELETE_SPLIT_WALS_DIR", kNoUndo),
             step(Step::kAssign, "ASSIGN", kNoUndo), step(Step::kCheck, "CHECK", kNoUndo),

@@ -48,7 +48,7 @@ class SplitLog final : public StateMachineProcedure<SplitLogStep> {
   static constexpr std::string_view kCountedAs = "logs";
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
-      steps(step(Step::kAcquireSplitWalWorker, "ACQUIRE_SPLIT_WAL_WORKER", kNoUndo),
+      steps(step(Step::kAcquireSplitWalWorker, "ACQUIRE_SPLIT_WAL_WORKER", kNoUndo).must_run(),
             step(Step::kDispatchWalToWorker, "DISPATCH_WAL_TO_WORKER", kNoUndo),
             step(Step::kReleaseSplitWorker, "RELEASE_SPLIT_WORKER", kNoUndo));
 

@@ -62,9 +62,9 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
   using Step = SplitTableRegionStep;
   static constexpr std::string_view kType = "cluster.SplitTableRegion";
   static constexpr auto kSteps =
-      steps(step(Step::kPrepare, "PREPARE", kNoUndo),
+      steps(step(Step::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(Step::kCloseParentRegion, "CLOSE_PARENT_REGION", kUndoable),
-            step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo),
+            step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo).must_run(),
             step(Step::kCreateDaughterRegions, "CREATE_DAUGHTER_REGIONS", kUndoable),
             step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo),
             step(Step::kUpdateMeta, "UPDATE_META", kPointOfNoReturn),

@@ -88,7 +88,7 @@ class TransitRegionState final : public StateMachineProcedure<TransitRegionState
   static constexpr bool kFinalOnSuccess = true;
   // Once it has begun, a server may be at work, so it goes on until it knows where the region is.
   static constexpr auto kSteps = steps(
-      step(Step::kGetAssignCandidate, "GET_ASSIGN_CANDIDATE", kPointOfNoReturn),
+      step(Step::kGetAssignCandidate, "GET_ASSIGN_CANDIDATE", kPointOfNoReturn).must_run(),
       step(Step::kOpen, "OPEN", kNoUndo), step(Step::kConfirmOpened, "CONFIRM_OPENED", kNoUndo),
       step(Step::kClose, "CLOSE", kNoUndo), step(Step::kConfirmClosed, "CONFIRM_CLOSED", kNoUndo));
 

@@ -64,7 +64,7 @@ class TruncateTable final : public StateMachineProcedure<TruncateTableStep> {
  public:
   static constexpr std::string_view kType = "cluster.TruncateTable";
   static constexpr auto kSteps =
-      steps(step(TruncateTableStep::kPreOperation, "PRE_OPERATION", kNoUndo),
+      steps(step(TruncateTableStep::kPreOperation, "PRE_OPERATION", kNoUndo).must_run(),
             step(TruncateTableStep::kClearFsLayout, "CLEAR_FS_LAYOUT", kPointOfNoReturn),
             step(TruncateTableStep::kRemoveFromMeta, "REMOVE_FROM_META", kNoUndo),
             step(TruncateTableStep::kCreateFsLayout, "CREATE_FS_LAYOUT", kNoUndo),
