@@ -66,7 +66,9 @@ void OrderCall::cancel(const Status& why) {
     ticket = ticket_;
   }
   if (call == nullptr) return;
-  call->refuse(why);
+  // Perhaps the order is carried out: a refusal with `why` would say that this copy did nothing.
+  call->refuse({StatusCode::kUnknownOutcome,
+                "the order goes on, and nobody waits for its answer: " + why.to_string()});
   executor_.operate().withdraw(ticket);
 }
 

@@ -293,6 +293,27 @@ TEST_CASE("an order that waits longer than a server remembers calls is asked for
   CHECK(story.audit(story.parked)->size() == 1);
 }
 
+TEST_CASE("of an order that is on its way when its server stops nobody is told that it failed") {
+  ParkedWorld story;
+  RemoteWorld& world = story.world;
+  world.engine.faults().hold_commit(world.engine.faults().commits() + 1);
+  std::optional<OrderOutcome> outcome;
+  world.remote->order(story.parked, RepairVerb::kBypass, kNote, {.timeout = 20s},
+                      [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  world.transport->run_for(1s);
+  world.settle();
+  REQUIRE_FALSE(outcome);
+
+  world.server->stop(10s);
+  world.transport->run_for(1min);
+  REQUIRE(outcome);
+  CHECK(words(*outcome).starts_with("UNKNOWN "));
+
+  world.engine.faults().release();
+  world.settle();
+  CHECK_FALSE(world.engine.is_live(story.parked));  // it was carried out
+}
+
 TEST_CASE("an abort and an acknowledgement are asked for as long as their timeout says") {
   ParkedWorld story;
   RemoteWorld& world = story.world;

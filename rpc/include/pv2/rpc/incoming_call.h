@@ -70,7 +70,8 @@ class IncomingCall {
   /// kAborted, the client says so; kDeadlineExceeded; kUnavailable, the connection is gone;
   /// kStopping, the server stops and closes the connection soon. If that is known already, this
   /// call calls it; a deadline is looked at every 100 ms. A handler that waits gives up its wait
-  /// there, and calls refuse() with that status. A second function replaces the first.
+  /// there, and calls refuse(): with that status if the operation has not begun and does not begin
+  /// any more, with kUnknownOutcome if it goes on. A second function replaces the first.
   ///
   /// If another thread answers, the loop may be about to call the function, so that it runs during
   /// the answer or just after it: a lock of the host decides which of the two uses the call, and
