@@ -96,6 +96,12 @@ struct Leftovers {
   /// takes Event::State::event_mutex_, which is taken alone. So no slot is destroyed under a mutex.
   std::vector<Ref<AwaitSlot>> slots;
   std::vector<std::shared_ptr<PieceOfWork>> work;  ///< Offloaded work to be told to stop.
+  bool work_is_claimed = false;  ///< A task that tells it was posted, and has not taken the list.
+
+  /// Whether a task has to be posted that tells the work; the caller posts it.
+  [[nodiscard]] bool claim_work_task() noexcept {
+    return !work.empty() && !std::exchange(work_is_claimed, true);
+  }
 };
 
 /// How far the executor has come, from open() to the end of stop().

@@ -39,7 +39,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
     PV2_ASSERT(core_.state.to_settle.empty(), "a section ends with nothing left to settle");
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.state.news.claim_task();
-    const bool stops_work = !core_.state.leftovers.work.empty();
+    const bool stops_work = core_.state.leftovers.claim_work_task();
     core_.looks.end(outer_);
     core_.unlock_state();
     if (stops_work) core_.tell_work_to_stop();

@@ -52,7 +52,7 @@ bool Offloads::may_start(Execution& execution, const PlaceOfWork& place) {
 }
 
 Status Offloads::start(Execution& execution, const PlaceOfWork& place,
-                       std::unique_ptr<internal::OffloadedWork> work) {
+                       std::unique_ptr<internal::OffloadedWork> work) noexcept {
   // Shared by the procedure, the pool, and the thread that tells the work to stop: any of them may
   // be the last to use it.
   std::shared_ptr<PieceOfWork> piece = make_piece(execution, place, std::move(work));
@@ -133,8 +133,11 @@ void Offloads::stop(Execution& execution, const PlaceOfWork& visit) {
   execution.work()->stop(core_.state.leftovers.work, &visit);
 }
 
+// Callbacks may block for as long as they like, and so may listeners; and a tree is not undone
+// before its work has ended. So whichever thread comes first tells, and the other finds nothing.
 void Offloads::tell_later() {
   core_.pool->post([this] { tell(); });
+  core_.pool->post_news([this] { tell(); });
 }
 
 // Calls code of the host: stop callbacks, and the destructors of callables that never ran.
@@ -143,6 +146,7 @@ void Offloads::tell() {
   {
     StateLock lock(core_);
     told.swap(core_.state.leftovers.work);
+    core_.state.leftovers.work_is_claimed = false;
   }
   for (const auto& piece : told) {
     if (piece->state.load(std::memory_order_acquire) == PieceOfWork::State::kCancelled) {

@@ -27,15 +27,18 @@ class Offloads {
   /// Whether work for this place may start now. If not, the step is woken when it may.
   bool may_start(Execution& execution, const PlaceOfWork& place) PV2_EXCLUDES(core_.state_mutex);
   /// Gives a piece of work to the pool. kResourceExhausted: the procedure has too many pieces
-  /// outstanding. Called by the worker that has the procedure in flight.
+  /// outstanding. Called by the worker that has the procedure in flight. Without memory the process
+  /// ends here: a step that goes on would not know whether its work runs.
   Status start(Execution& execution, const PlaceOfWork& place,
-               std::unique_ptr<internal::OffloadedWork> work) PV2_EXCLUDES(core_.state_mutex);
+               std::unique_ptr<internal::OffloadedWork> work) noexcept
+      PV2_EXCLUDES(core_.state_mutex);
   /// If the procedure would leave with this record while it has work outstanding, takes the record
   /// and keeps it until the work has ended.
   void hold_back(std::unique_ptr<StepCommit>& commit) PV2_EXCLUDES(core_.state_mutex);
   /// Tells the outstanding work of this visit to stop, because no step takes its values any more.
   void stop(Execution& execution, const PlaceOfWork& visit) PV2_EXCLUDES(core_.state_mutex);
-  /// Lets the pool tell the work listed in EngineState::work_to_stop to stop.
+  /// Lets the pool tell the work in Leftovers::work to stop. Called once for each
+  /// Leftovers::claim_work_task().
   void tell_later() PV2_EXCLUDES(core_.state_mutex);
   /// The executor stops: tells the running work, and all work that begins later, to stop.
   void stop_all() PV2_EXCLUDES(running_mutex_);
