@@ -9,7 +9,9 @@
 
 namespace pv2 {
 
-/// Runs `task` on this thread, which is marked as one of `engine`'s until the task has ended.
+/// Runs `task` on this thread, which is marked as one of `engine`'s until the task has ended and
+/// was destroyed: what it owns may be the last reference to the executor, whose destructor must
+/// know that it would wait for itself.
 inline void run_task(const void* engine, Task& task) noexcept {
   const EngineThread mark(engine);
   try {
@@ -17,6 +19,7 @@ inline void run_task(const void* engine, Task& task) noexcept {
   } catch (...) {  // NOLINT(bugprone-empty-catch): offloaded work catches its own; this is a host's
                    // callback
   }
+  task = Task();
 }
 
 }  // namespace pv2
