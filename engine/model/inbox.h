@@ -13,7 +13,10 @@
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,8 +53,14 @@ struct SignalWish {
 
 /// How the step of a record has used the inbox.
 struct InboxUse {
+  /// What a step was given of one name.
+  struct OfName {
+    std::size_t count = 0;
+    std::uint64_t last = 0;  ///< The number of the last one.
+  };
   std::vector<std::uint64_t> given;  ///< Numbers of the signals that the step got.
-  std::vector<SignalWish> wanted;    ///< The signals that it asked for and that were not there.
+  std::map<std::string, OfName, std::less<>> given_by_name;
+  std::vector<SignalWish> wanted;  ///< The signals that it asked for and that were not there.
 };
 
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.
@@ -87,20 +96,19 @@ struct Inbox {
     ++signals;
     signal_bytes += size_of(message);
   }
-  void consume(std::uint64_t number) {
-    for (auto at = messages.begin(); at != messages.end(); ++at) {
+  /// The first message called `name` whose number is greater than `last`; nullptr: there is none.
+  [[nodiscard]] const InboxMessage* next(std::string_view name, std::uint64_t last) const noexcept {
+    const auto is_before = [](std::uint64_t number, const auto& message) {
+      return number < message->number;
+    };
+    auto at = std::upper_bound(messages.begin(), messages.end(), last, is_before);
+    for (; at != messages.end(); ++at) {
       Looks::one();
-      if ((*at)->number != number) continue;
-      PV2_ASSERT((*at)->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
-      PV2_ASSERT(signals != 0 && signal_bytes >= size_of(**at),
-                 "a signal that is consumed was counted");
-      --signals;
-      signal_bytes -= size_of(**at);
-      messages.erase(at);
-      return;
+      if ((*at)->kind == InboxMessage::Kind::kSignal && (*at)->name == name) return at->get();
     }
+    return nullptr;
   }
-  /// Like consume(), for all signals for which `ends` returns true, in one pass.
+  /// Consumes all signals for which `ends` returns true, in one pass.
   template <class Ends>
   void consume_if(Ends&& ends) {
     std::erase_if(messages, [&](const std::unique_ptr<InboxMessage>& message) {

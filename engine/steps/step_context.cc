@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "core/state_lock.h"
@@ -93,23 +92,25 @@ const std::string* StepContext::signal(std::string_view name) {
                     name.size(), limits::kSignalNameBytes)};
     return nullptr;
   }
-  std::size_t known = 0;
+  auto of_name = use.given_by_name.find(name);
+  if (of_name == use.given_by_name.end()) {
+    of_name = use.given_by_name.try_emplace(std::string(name)).first;
+  }
+  auto& [count, last] = of_name->second;
   {
     // The publisher adds messages while the step runs.
     StateLock lock(run_.frame_.core, Width::kNarrow);
     const Inbox* const inbox = run_.frame_.execution.inbox.get();
-    for (std::size_t i = 0; inbox != nullptr && i < inbox->messages.size(); ++i) {
-      const InboxMessage& message = *inbox->messages[i];
-      if (message.kind != InboxMessage::Kind::kSignal || message.name != name) continue;
-      if (std::find(use.given.begin(), use.given.end(), message.number) == use.given.end()) {
-        use.given.push_back(message.number);
-        return &message.payload;
-      }
-      ++known;
+    const InboxMessage* const message = inbox != nullptr ? inbox->next(name, last) : nullptr;
+    if (message != nullptr) {
+      use.given.push_back(message->number);
+      ++count;
+      last = message->number;
+      return &message->payload;
     }
   }
   check_count(use.wanted.size(), limits::kAwaitsPerStep, "look for", "signals that are not there");
-  use.wanted.push_back({std::string(name), known});
+  use.wanted.push_back({std::string(name), count});
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 // durable. Read published() at the end first: the execution takes over its record; its children and
 // the roots that it submitted become live; then one row of the table at `Follows` applies.
 
+#include <algorithm>
 #include <utility>
 
 #include "core/effects.h"
@@ -59,7 +60,12 @@ void use_inbox(Execution& execution, StepCommit& commit) {
   inbox.wanted.clear();
   if (!commit.rare->inbox_use) return;
   InboxUse& use = *commit.rare.edit().inbox_use;
-  for (const std::uint64_t number : use.given) inbox.consume(number);
+  if (!use.given.empty()) {
+    std::sort(use.given.begin(), use.given.end());
+    inbox.consume_if([&](const InboxMessage& message) {
+      return std::binary_search(use.given.begin(), use.given.end(), message.number);
+    });
+  }
   inbox.wanted = std::move(use.wanted);
 }
 

@@ -20,6 +20,7 @@
 
 #include "pv2/testing/step_executor.h"
 #include "support/catch.h"
+#include "support/engine_world.h"
 
 namespace pv2::testing::looks_test {
 namespace {
@@ -440,6 +441,32 @@ TEST_CASE("a restart looks at each signal to a tree that failed a bounded number
     return machine.looks();
   };
   check_growth(restarted);
+}
+
+TEST_CASE("a step that takes all its signals looks at each a bounded number of times") {
+  const auto drained = [](std::uint64_t n) {
+    EngineWorld engine;
+    engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+      if (run.step != 1) return usual();
+      if (run.ctx.signal("go") == nullptr) return Say::wait();
+      while (run.ctx.signal("one of many") != nullptr) {
+      }
+      return usual();
+    }};
+    engine.open();
+    const ProcedureId id = engine.submit("a");
+    engine.run();
+    for (std::uint64_t i = 1; i < n / 2; ++i) {
+      REQUIRE(engine.executor().signal(id, "another").ok());
+      REQUIRE(engine.executor().signal(id, "one of many").ok());
+    }
+    SectionLooks::reset(engine.executor());
+    REQUIRE(engine.executor().signal(id, "go").ok());
+    engine.run();
+    CHECK(engine.result(id).status.ok());
+    return SectionLooks::of(engine.executor());
+  };
+  check_growth(drained);
 }
 
 TEST_CASE("no step of an aborted tree begins while its members are being stopped") {
