@@ -7,10 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <typeinfo>
 #include <utility>
 
 #include "core/state_lock.h"
 #include "model/check_limits.h"
+#include "pv2/engine/event.h"
 #include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_registry.h"
 #include "steps/backoff.h"
@@ -39,8 +42,11 @@ void StepPause::wait_for(const Outcome& outcome) {
   Transition& next = frame_.commit.next;
   const bool wants_signals = effects_.wants_signals();
   if (!wants_signals && !outcome.timeout && nothing_can_wake()) {
-    const char* const what =
-        execution.slots.empty() ? "awaits nothing" : "has got everything that it awaits";
+    const bool has_all = std::all_of(execution.slots.begin(), execution.slots.end(),
+                                     [](const AwaitSlot* slot) { return slot->ready(); });
+    const char* const what = execution.slots.empty() ? "awaits nothing"
+                             : has_all               ? "has got everything that it awaits"
+                                                     : "awaits what nobody can complete any more";
     return record_.fail_or_park(Status(
         StatusCode::kInternal,
         fmt::format("step {} answered wait() but {} and has no timeout", frame_.name(), what)));
@@ -77,15 +83,34 @@ void StepPause::wait_for(const Outcome& outcome) {
 // wake.
 bool StepPause::nothing_can_wake() const {
   const Execution& execution = frame_.execution;
+  const auto may_come = [](const AwaitSlot* slot) { return may_still_come(*slot); };
+  if (std::any_of(execution.slots.begin(), execution.slots.end(), may_come)) return false;
   if (execution.slots.empty()) return true;
-  for (const AwaitSlot* const slot : execution.slots) {
-    const bool is_value = slot->source() == AwaitSlot::Source::kCompletion;
-    if (is_value ? !slot->has_woken() : !slot->ready()) return false;
-  }
   const StateLock lock(frame_.core, Width::kNarrow);
   if (execution.wait.wake_pending) return false;
-  if (has_work(execution) && execution.work()->wakes(execution.wait.epoch)) return false;
+  if (has_work(execution)) {
+    const OutstandingWork& work = *execution.work();
+    if (work.wakes(execution.wait.epoch) || work.put_off_epoch == execution.wait.epoch)
+      return false;
+  }
   return frame_.core.unavailable().ok();
+}
+
+// Whether what this slot awaits has not come, and may. If nobody but the procedure knows the slot,
+// its completion was dropped, or was never handed out: no call of it is under way either. An event
+// knows its slots without sharing them.
+bool StepPause::may_still_come(const AwaitSlot& slot) {
+  switch (slot.source()) {
+    case AwaitSlot::Source::kOffload:
+      return !slot.ready();
+    case AwaitSlot::Source::kPutOff:  // the end of other work wakes it
+      return false;
+    case AwaitSlot::Source::kCompletion:
+    case AwaitSlot::Source::kNotBegun:
+      break;
+  }
+  if (slot.has_woken()) return false;
+  return slot.ready() || slot.is_shared() || slot.type() == typeid(Event);
 }
 
 // Sets when the wait ends. Returns whether this differs from the deadline in the last record.

@@ -38,6 +38,7 @@ class StepPause {
 
  private:
   [[nodiscard]] bool nothing_can_wake() const;
+  [[nodiscard]] static bool may_still_come(const AwaitSlot& slot);
   [[nodiscard]] bool set_deadline(Duration timeout);
   [[nodiscard]] bool wait_needs_record(bool has_timeout, bool new_deadline) const;
   [[nodiscard]] std::uint32_t max_attempts() const;

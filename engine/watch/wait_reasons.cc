@@ -213,7 +213,7 @@ void WaitReasons::awaited(const Execution& execution) {
   // All has arrived. Its step saw that and waits for a time; or the procedure is being woken.
   const bool is_being_woken =
       std::any_of(execution.slots.begin(), execution.slots.end(), [](const AwaitSlot* slot) {
-        return slot->source() == AwaitSlot::Source::kCompletion && !slot->has_woken();
+        return !slot->is_of_offload() && !slot->has_woken();
       });
   if (execution.record.deadline && !is_being_woken) return only_time(execution);
   if (!has_work(execution)) add(Kind::kQueued);  // else offloaded() adds the reason
@@ -227,7 +227,7 @@ void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution
     set_deadline(reason, execution);
     return;
   }
-  const bool is_value = slot.source() == AwaitSlot::Source::kCompletion;
+  const bool is_value = !slot.is_of_offload();
   WaitReason& reason = find_or_add(is_value ? Kind::kValue : Kind::kOffload);
   ++reason.count;
   set_deadline(reason, execution);

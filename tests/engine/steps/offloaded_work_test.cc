@@ -610,6 +610,60 @@ TEST_CASE("a procedure may have 1024 pieces of work outstanding, and one more fa
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("1024 pieces"));
 }
 
+TEST_CASE("work that found no room is offloaded by the next run of its step") {
+  EngineWorld engine;
+  int refused = 0;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 bool has_all = true;
+                                 for (int i = 0; i < 1025; ++i) {
+                                   try {
+                                     has_all = run.ctx.offload([] {}) != nullptr && has_all;
+                                   } catch (const std::length_error&) {
+                                     ++refused;
+                                     has_all = false;
+                                   }
+                                 }
+                                 return has_all ? usual() : std::optional(Say::wait());
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(refused == 1);
+  CHECK(engine.result(id).status.ok());
+}
+
+namespace {
+
+// A callable that cannot be moved once it is in the place that the engine has made for it.
+struct Heavy {
+  explicit Heavy(int* moves) : moves(moves) {}
+  Heavy(Heavy&& other) : moves(other.moves) {
+    if (++*moves == 2) throw std::runtime_error("too heavy");
+  }
+  int operator()() const { return 7; }
+  int* moves;
+};
+
+}  // namespace
+
+TEST_CASE("a wait for work whose callable could not be moved is an error, not a wait for ever") {
+  EngineWorld engine;
+  int moves = 0;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 try {
+                                   (void)run.ctx.offload(Heavy(&moves));
+                                 } catch (const std::runtime_error&) {
+                                   return Say::wait();
+                                 }
+                                 return Say::done("it could be moved");
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK_THAT(engine.result(id).status.to_string(),
+             ContainsSubstring("awaits what nobody can complete any more"));
+}
+
 TEST_CASE("a callable that can only be moved may be offloaded") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
@@ -798,6 +852,65 @@ TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
   runs.get_future().wait();
   executor->stop();
   CHECK(ended);
+}
+
+namespace {
+
+// Work that runs until it is told to stop, and says that it runs.
+JobScript runs_until_told(std::promise<void>& runs) {
+  return {.steps = 1, .run = [&runs](JobRun& run) -> std::optional<Outcome> {
+            const auto* value = run.ctx.offload([&runs](std::stop_token stop) {
+              std::latch told(1);
+              const std::stop_callback tell(stop, [&] { told.count_down(); });
+              runs.set_value();
+              told.wait();
+            });
+            return value == nullptr ? std::optional(Say::wait()) : usual();
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("a tree with offloaded work is undone though every thread for callbacks is blocked") {
+  Threaded threaded;
+  EngineWorld& engine = threaded.engine;
+  std::promise<void> runs;
+  engine.world.scripts["a"] = runs_until_told(runs);
+  std::latch may_return(1);
+  ExecutorOptions options = threaded.options();
+  options.pool_threads = 2;
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  const auto submitted = executor->submit(Job(engine.world, "a"));
+  runs.get_future().wait();
+  for (int i = 0; i < 3; ++i) executor->async().run([&] { may_return.wait(); });
+
+  REQUIRE(executor->abort(submitted->id).ok());
+  CHECK(executor->wait(submitted->id)->state == ProcedureState::kRolledBack);
+  may_return.count_down();
+  executor->stop();
+}
+
+TEST_CASE("while work waits to be told to stop, no other critical section asks for that again") {
+  // How much an executor without threads does to abort a tree, with `looks` between any two pieces.
+  const auto pieces = [](int looks) {
+    EngineWorld engine;
+    engine.world.scripts["a"] = {
+        .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+          return run.ctx.offload([] {}) == nullptr ? std::optional(Say::wait()) : usual();
+        }};
+    engine.open();
+    const ProcedureId id = engine.submit("a");
+    engine.executor().async().abort(id, {}, [](const Status&) {});
+    std::size_t ran = 0;
+    while (engine.executor().run_until_idle(1) == 1) {
+      ++ran;
+      for (int i = 0; i < looks; ++i) (void)engine.executor().inspect().describe(id);
+    }
+    CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+    return ran;
+  };
+  CHECK(pieces(50) == pieces(0));
 }
 
 }  // namespace pv2::testing::offloaded_work_test

@@ -342,6 +342,72 @@ TEST_CASE("a wait for what has all arrived is an error") {
   CHECK_THAT(why.to_string(), ContainsSubstring("step ONE answered wait() but has got everything"));
 }
 
+TEST_CASE("a wait for what nobody can complete is an error") {
+  EngineWorld engine;
+  engine.world.scripts["dropped"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.await<int>([](const auto& /*completion*/) {});
+    return Say::wait();
+  }};
+  engine.world.scripts["never begun"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    try {
+      (void)run.ctx.await<int>([](const auto& /*completion*/) { throw std::runtime_error("no"); });
+    } catch (const std::runtime_error&) {  // NOLINT(bugprone-empty-catch): as a careless step does
+    }
+    return Say::wait();
+  }};
+  const std::string name = GENERATE(as<std::string>(), "dropped", "never begun");
+  engine.open();
+  const ProcedureId id = engine.submit(name);
+  engine.run();
+
+  const Status why = engine.result(id).status;
+  CHECK(why.code() == StatusCode::kInternal);
+  CHECK_THAT(why.to_string(), ContainsSubstring("awaits what nobody can complete any more"));
+}
+
+TEST_CASE("a wait for an answer and for an event goes on while one of the two may come") {
+  EngineWorld engine;
+  Event open("the shop is open");
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    (void)run.ctx.await<int>([](const auto& /*completion*/) {});
+    return run.ctx.await(open) ? usual() : std::optional(Say::wait());
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 1);
+  open.set();
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE("what could not be started is started again by the next run of its step") {
+  EngineWorld engine;
+  int starts = 0;
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    try {
+      const int* const value = run.ctx.await<int>([&](const auto& completion) {
+        if (++starts < 3) throw std::runtime_error("the line is busy");
+        completion(7);
+      });
+      if (value != nullptr) return usual();
+    } catch (const std::runtime_error&) {  // NOLINT(bugprone-empty-catch): it tries again
+    }
+    return Say::wait_for(1s);
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  for (int i = 0; i < 3; ++i) {
+    engine.run();
+    engine.advance(1s);
+  }
+  engine.run();
+  CHECK(starts == 3);
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("a wait for what has all arrived is an error, also while work of an earlier step runs") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {

@@ -41,10 +41,14 @@ class AwaitSlot : public Counted, public Recycled {
   enum class Source : std::uint8_t {
     kCompletion,
     kOffload,
-    kPutOff  ///< Offloaded work that has not started: an earlier copy of it still runs.
+    kPutOff,    ///< Offloaded work that has not started: an earlier copy of it still runs.
+    kNotBegun,  ///< A completion; what should have started the work has thrown.
   };
   void set_source(Source source) noexcept { source_ = source; }
   [[nodiscard]] Source source() const noexcept { return source_; }
+  [[nodiscard]] bool is_of_offload() const noexcept {
+    return source_ == Source::kOffload || source_ == Source::kPutOff;
+  }
 
   /// Whether the value is there. Acquire: pairs with the release in arrived(), so the value is
   /// visible.
@@ -134,7 +138,11 @@ class Completion {
  public:
   explicit Completion(Ref<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
 
-  void operator()(T value) const { slot_->complete(std::move(value)); }
+  void operator()(T value) const {
+    // Once the value is there, the step may run on and destroy this object.
+    const Ref<AwaitSlotOf<T>> slot = slot_;
+    slot->complete(std::move(value));
+  }
 
   /// Whether somebody may still want the value. False, which is final, if the procedure has gone on
   /// and this is the only copy: for those who keep many completions, and may drop this one.

@@ -101,7 +101,7 @@ class StepContext {
 
   /// Starts something that ends elsewhere: `start` gets a Completion<T> and returns at once.
   /// Returns the value when it has arrived (also when `start` completed it right away), otherwise
-  /// nullptr: then answer wait().
+  /// nullptr: then answer wait(). If `start` throws, the next run of the step calls it again.
   template <class T, class Start>
   const T* await(Start&& start) {
     const std::size_t index = next_slot_++;
@@ -109,8 +109,12 @@ class StepContext {
     if (known == nullptr) {
       auto made = make_slot<T>();
       known = made.get();
-      add_slot(made);
-      std::forward<Start>(start)(Completion<T>(std::move(made)));
+      known->set_source(AwaitSlot::Source::kNotBegun);
+      add_slot(std::move(made));
+    }
+    if (known->source() == AwaitSlot::Source::kNotBegun && !known->ready()) {
+      std::forward<Start>(start)(Completion<T>(Ref(static_cast<AwaitSlotOf<T>*>(known))));
+      known->set_source(AwaitSlot::Source::kCompletion);
     }
     return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
   }
@@ -151,9 +155,9 @@ class StepContext {
       add_slot(std::move(made));
     }
     if (known->source() == AwaitSlot::Source::kPutOff && may_offload(index, options)) {
-      known->set_source(AwaitSlot::Source::kOffload);
       start_offloaded(index, std::make_unique<Call>(clock(), std::move(work),
                                                     Ref(static_cast<AwaitSlotOf<Value>*>(known))));
+      known->set_source(AwaitSlot::Source::kOffload);
     }
     const Value* const none = nullptr;
     return known->ready() ? &static_cast<AwaitSlotOf<Value>*>(known)->value() : none;
