@@ -131,6 +131,7 @@ struct RareOfDomain {
   std::unique_ptr<MembersById> standing;
   std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
   std::uint32_t heads_that_say_it = 0;   ///< Heads whose record has `interrupted`, root included.
+  bool had_victim = false;  ///< A domain of the tree was to fail once, to end a deadlock.
 };
 
 /// Every Execution has one; that of a head is used. Guarded by the state mutex.

@@ -116,6 +116,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
   PV2_ASSERT(member.turn_step() == 0, "a member of a deadlock's victim is not being undone");
   member.head()->domain.deadlock_victim = true;
+  member.root()->domain.rare.edit().had_victim = true;
   auto commit = core.state.spares.steps.take(core.seat());
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());

@@ -98,8 +98,8 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
 }
 
 // Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
-// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
-// rollback.
+// finds it, unless another worker has just taken it over and not filled its own run. The jobs leave
+// flight after all of them are settled, because the last one may begin a rollback.
 bool Workers::call_back(WorkerRun& run, Which which) {
   std::array<StepJob, kRun> jobs;
   std::size_t count = 0;

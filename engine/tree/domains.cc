@@ -220,8 +220,11 @@ void find_failures(Execution& root) {
 }
 
 bool is_about_to_fail(const Execution& member) {
+  const Domain& tree = member.root()->domain;
+  if (tree.abort_accepted) return true;
+  if (!tree.rare.is_made() || !tree.rare->had_victim) return false;
   for (const Execution* head = member.head(); head != nullptr; head = head->outer_domain()) {
-    if (head->domain.deadlock_victim || head->domain.abort_accepted) return true;
+    if (head->domain.deadlock_victim) return true;
   }
   return false;
 }
