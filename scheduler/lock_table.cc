@@ -333,10 +333,22 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
 bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
   if (passes_waiters(entry)) return false;
   const auto links = links_of(entry);
-  return std::any_of(links.begin(), links.end(), [](std::uintptr_t word) {
-    const LockLink link(word);
-    return link.node().first_conflict(link.mode()) != UINT64_MAX;
-  });
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LockLink link(links[i]);
+    const LockNode& node = link.node();
+    if (node.first_conflict(link.mode()) != UINT64_MAX) return true;
+    if (node.limited() && place_is_wanted(entry, node, i)) return true;
+  }
+  return false;
+}
+
+// Whether `entry`, at its i-th key, has a place of the limit that a waiter lacks: the places that
+// are left do not suffice for all waiters. A limit of 0 lets no waiter go on, whoever gives way.
+bool LockTable::place_is_wanted(const SchedulerEntry& entry, const LockNode& node,
+                                std::size_t i) noexcept {
+  if (!entry.holds_locks_ || record_of(entry, i).exempt()) return false;
+  if (node.limit() == 0 || node.waiter_count() == 0) return false;
+  return std::uint64_t{node.taken()} + node.waiter_count() > node.limit();
 }
 
 // For a waiter, at all its keys; for a child that takes its set, at the held ones, where it may be

@@ -186,6 +186,8 @@ class LockTable {
     return obstacle(entry, ticket) == nullptr;
   }
 
+  [[nodiscard]] static bool place_is_wanted(const SchedulerEntry& entry, const LockNode& node,
+                                            std::size_t i) noexcept;
   [[nodiscard]] bool slot_for(const SchedulerEntry& entry, const LockNode& node,
                               std::uint64_t ticket, bool passes_waiters) const noexcept;
 

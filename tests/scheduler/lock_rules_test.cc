@@ -536,6 +536,49 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
 }
 
 TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "readers that need their locks step by step take turns at a limit",
+                          "[contended]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  scheduler.set_limit(table_key("t"), 1);
+  TestEntry one(1, table("t", kShared)), other(2, table("t", kShared));
+  submit(scheduler, {&one, &other});
+
+  Ids steps;
+  while (steps.size() < 6) {
+    SchedulerEntry* const entry = poll(scheduler);
+    REQUIRE(entry != nullptr);
+    steps.push_back(entry->id.value);
+    settle(scheduler, *entry,
+           scheduler.contended(*entry) ? Disposition::kBackUnlock : Disposition::kBack);
+  }
+
+  CHECK(steps == Ids{1, 2, 1, 2, 1, 2});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder gives way at a limit if a waiter lacks a place",
+                          "[contended]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  const auto reads = [](const char* also) {
+    LockSet locks = table("t", kShared);
+    locks.table("ns", also, kExclusive);
+    return locks;
+  };
+  scheduler.set_limit(table_key("t"), 2);
+  TestEntry a(1, table("a", kExclusive)), b(2, table("b", kExclusive));
+  TestEntry holder(3, table("t", kShared)), waits_for_a(4, reads("a")), waits_for_b(5, reads("b"));
+  submit(scheduler, {&a, &b, &holder});
+  CHECK_FALSE(scheduler.contended(holder));
+
+  submit(scheduler, waits_for_a);
+  CHECK_FALSE(scheduler.contended(holder));  // there is a place for it
+  submit(scheduler, waits_for_b);
+  CHECK(scheduler.contended(holder));
+
+  scheduler.set_limit(table_key("t"), 0);
+  CHECK_FALSE(scheduler.contended(holder));  // it would give way to nobody
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
                           "an entry at the back counts the entries at the front as ahead of it",
                           "[place]", Simple, Master) {
   auto& scheduler = this->scheduler;

@@ -162,16 +162,25 @@ class SchedulerModel {
     return SIZE_MAX;
   }
 
-  /// Whether an entry that `e` would not pass waits for a key of `e`.
+  /// Whether an entry that `e` would not pass waits for a key of `e`, or for its place.
   [[nodiscard]] bool contended(const ModelEntry& e) const {
     if (passes_waiters(e)) return false;
-    return std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
-      if (other == &e || other->where != Where::kWaiting) return false;
-      const auto& requests = e.locks.requests();
-      return std::any_of(requests.begin(), requests.end(), [&](const LockRequest& request) {
+    const auto& requests = e.locks.requests();
+    return std::any_of(requests.begin(), requests.end(), [&](const LockRequest& request) {
+      std::uint64_t places = 0;  // that are taken or waited for
+      std::uint64_t waiters = 0;
+      for (const ModelEntry* other : all_) {
         const LockRequest* theirs = find(*other, request.key);
-        return theirs != nullptr && exclude(theirs->mode, request.mode);
-      });
+        if (theirs == nullptr) continue;
+        const bool waits = other != &e && other->where == Where::kWaiting;
+        if (waits && exclude(theirs->mode, request.mode)) return true;
+        waiters += waits ? 1 : 0;
+        places += waits || (other->holds && !other->exempt.contains(request.key)) ? 1 : 0;
+      }
+      const auto limit = limits_.find(request.key);
+      const bool has_a_place = e.holds && !e.exempt.contains(request.key);
+      return has_a_place && waiters != 0 && limit != limits_.end() && limit->second != 0 &&
+             places > limit->second;
     });
   }
 

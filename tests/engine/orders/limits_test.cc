@@ -135,6 +135,21 @@ TEST_CASE("the place of a type is kept as long as the scope says, also without o
   CHECK(engine.world.journal.count("do b.1") == 1);
 }
 
+TEST_CASE("procedures of a limited type that need their locks step by step take turns") {
+  EngineWorld engine;
+  const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
+  for (const char* name : {"a", "b"}) {
+    engine.world.scripts[name] = {.steps = 2, .locks = LockSet().scope(scope)};
+  }
+  engine.open();
+  REQUIRE(engine.executor().operate().set_type_limit("test.Job", 1).ok());
+  engine.submit("a");
+  engine.submit("b");
+  engine.run_to_the_end();
+
+  CHECK(engine.journal() == Entries{"do a.1", "do b.1", "do a.2", "do b.2"});
+}
+
 TEST_CASE("a tree takes one place of a limit, whatever its children touch") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"q", "q"},

@@ -74,10 +74,10 @@ class ProcedureScheduler {
     return entry.holds_locks();
   }
 
-  /// Whether another entry waits for what `entry` holds, so that an entry that needs its locks only
-  /// step by step should give way. False: it may keep them for its next step, and the grant for
-  /// that step rides on the record of this one. A waiter that arrives after the answer waits for
-  /// one step more.
+  /// Whether another entry waits for what `entry` holds, or for its place at a key with a limit, so
+  /// that an entry that needs its locks only step by step should give way. False: it may keep them
+  /// for its next step, and the grant for that step rides on the record of this one. A waiter that
+  /// arrives after the answer waits for one step more.
   [[nodiscard]] virtual bool contended(const SchedulerEntry& entry) const = 0;
 
   /// Like admit(), for entries whose records say that they held their locks. Called at load,
