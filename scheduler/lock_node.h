@@ -198,10 +198,14 @@ struct LockNode
   [[nodiscard]] std::uint32_t taken() const noexcept {
     return holder_count() - (contest ? contest->exempt : 0);
   }
-  /// How many waiters have a smaller ticket, counted up to `most`.
+  /// When a place has come free, or a waiter has left the line: whether a waiter may have lacked a
+  /// place before.
+  [[nodiscard]] bool lacked_places() const noexcept {
+    return limited() && std::uint64_t{taken()} + waiter_count() >= limit();
+  }
+  /// How many waiters have a smaller ticket, counted up to `most`. Walks along the lines.
   [[nodiscard]] std::uint32_t waiters_before(std::uint64_t ticket,
                                              std::uint32_t most) const noexcept {
-    if (ticket == UINT64_MAX) return std::min(waiter_count(), most);
     std::uint32_t before = 0;
     for_each_line([&](const LockRecordList& line) {
       auto at = line.begin();

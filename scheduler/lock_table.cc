@@ -205,6 +205,7 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   const std::size_t first = links.size() > EntryLocks::kFewNodes ? links[links.size()] : 0;
   PV2_ASSERT(first == 0 || first < links.size(),
              "the key that was in the way is one of the entry's keys");
+  bool has_limit = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const std::size_t at = first + i < links.size() ? first + i : first + i - links.size();
     ++looks_;
@@ -212,9 +213,17 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
     const LockMode mode = LockLink(links[at]).mode();
     const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
     const bool is_next = passes || node.first_conflict(mode) >= ticket;
-    if (is_free && is_next && (!node.limited() || slot_for(entry, node, ticket, passes))) continue;
+    has_limit |= node.limited();
+    if (is_free && is_next) continue;
     if (links.size() > EntryLocks::kFewNodes) entry.locks_->known_.many_nodes[links.size()] = at;
     return &node;
+  }
+  if (!has_limit) return nullptr;
+  // Last, because it may walk along a line: most of those who wait behind free places lack another
+  // key.
+  for (const std::uintptr_t word : links) {
+    const LockNode& node = LockLink(word).node();
+    if (node.limited() && !slot_for(entry, node, ticket, passes)) return &node;
   }
   return nullptr;
 }
@@ -229,7 +238,10 @@ bool LockTable::slot_for(const SchedulerEntry& entry, const LockNode& node, std:
   const std::uint32_t taken = node.taken();
   if (taken >= node.limit()) return false;
   const std::uint32_t places = node.limit() - taken;
-  if (passes_waiters) return true;
+  // A newcomer has all waiters ahead; a waiter is one of them itself.
+  const std::uint32_t before_max = node.waiter_count() - (ticket == kNewcomer ? 0 : 1);
+  if (passes_waiters || before_max < places) return true;
+  if (ticket == kNewcomer) return false;
   const std::uint32_t before = node.waiters_before(ticket, places);
   looks_ += before;
   return before < places;
@@ -291,8 +303,8 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
       --node.contest->exempt;
     }
     // While others hold the key in the same mode, no excluded request becomes possible; but a place
-    // may have come free.
-    if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
+    // may have come free that a waiter lacked.
+    if (--node.count(link.mode()) == 0 || node.lacked_places()) concern(node, link.mode());
   }
   recycle(std::exchange(entry.locks_->known_.blocks, nullptr), links.size());
 }

@@ -17,6 +17,7 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -217,7 +218,7 @@ class LockTable {
   void serve_concerned(SteadyTime now);
   void move_concerned_from(const LockRecord& record);
   void forget_concerned(const LockNode& node);
-  void serve_everybody(SteadyTime now);
+  void ask_below(SchedulerEntry& head);
   [[nodiscard]] LockBlock* new_blocks(SchedulerEntry& entry, std::uint64_t ticket);
   void add_blocks();
   void recycle(LockBlock* blocks, std::size_t records);
@@ -318,9 +319,11 @@ class LockTable {
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
   std::vector<Cursor> concerned_;
+  // Waiters that are asked themselves, whatever cursors stand on them, by their tickets.
+  std::map<std::uint64_t, SchedulerEntry*> asked_;
   std::size_t room_ = kServedMax;  // how many more waiters may be asked in this section
   SteadyTime owed_since_;
-  bool owes_ = false;  // waiters in `concerned_` are left for the next section
+  bool owes_ = false;  // waiters in `concerned_` or `asked_` are left for the next section
   // Single blocks are cut from the chunks; an entry that needs several has them allocated for it.
   std::vector<LockBlock*> free_blocks_;
   std::vector<std::unique_ptr<LockBlock[]>> block_chunks_;

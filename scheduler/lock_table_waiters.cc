@@ -83,8 +83,10 @@ void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
     lift(entry, rank_lent_in_lines(entry));
     lift_all();
   }
-  // The new hold covers its descendants that wait, and they may now pass other waiters.
-  if (entry.waiting_descendants_ != 0) serve_everybody(now);
+  if (entry.waiting_descendants_ != 0) {
+    ask_below(entry);
+    serve_concerned(now);
+  }
   suspect_if_it_waits(entry);
 }
 
@@ -113,7 +115,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     LockNode& node = LockLink(links[i]).node();
-    if (node.limited() && record_of(entry, i).exempt()) concern(node, LockMode::kExclusive);
+    if (node.lacked_places() && record_of(entry, i).exempt()) concern(node, LockMode::kExclusive);
   }
 }
 
@@ -133,6 +135,7 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
     if (!list.empty()) prefetch(&list.front().entry());
     --contest.waiter_count;
   }
+  if (!asked_.empty()) asked_.erase(ticket_of(entry));
   if (entry.stands_with_nested_) unlink_nested(entry);
   for (SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
     PV2_ASSERT(a->waiting_descendants_ != 0, "an ancestor knows of each descendant that waits");
@@ -145,7 +148,8 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
 void LockTable::let_pass(SchedulerEntry& head, SteadyTime now) {
   if (!stands_in_line_below(head)) return;
   if (waits(head) && !head.stands_with_nested_) stand_with_nested(head);
-  serve_everybody(now);
+  ask_below(head);
+  serve_concerned(now);
   suspects_cycles_ = true;
 }
 
@@ -174,7 +178,7 @@ void LockTable::concern(LockNode& node, LockMode mode) {
   for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
     for (const LockMode waiting : {LockMode::kExclusive, LockMode::kShared}) {
       const bool both_read = mode == LockMode::kShared && waiting == LockMode::kShared;
-      if (both_read && !node.limited()) continue;
+      if (both_read && !node.lacked_places()) continue;
       LockRecordList& list = node.waiters(kin, waiting);
       if (!list.empty()) concerned_.push_back({&node, kin, waiting, list.begin()});
     }
@@ -193,10 +197,10 @@ bool LockTable::exhausted(const Cursor& cursor) noexcept {
   return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket();
 }
 
-// Asks the waiters of all concerned lists in one merged order of arrival: with several keys
-// released at once, going key by key would let a later waiter of the first key pass an earlier one
-// of the second. The cursors are a heap, as the release of a set of many keys concerns as many
-// lists.
+// Asks the waiters of all concerned lists, and those in `asked_`, in one merged order of arrival:
+// with several keys released at once, going key by key would let a later waiter of the first key
+// pass an earlier one of the second. The cursors are a heap, as the release of a set of many keys
+// concerns as many lists.
 //
 // A section asks at most kServedMax waiters. The rest is owed: their cursors stay, and a cursor is
 // moved on when the waiter it stands at leaves its line meanwhile.
@@ -219,32 +223,65 @@ void LockTable::serve_concerned(SteadyTime now) {
       std::push_heap(concerned_.begin(), concerned_.begin() + static_cast<std::ptrdiff_t>(heap + 1),
                      came_later);
     }
-    if (concerned_.empty()) return;
+    if (concerned_.empty() && asked_.empty()) return;
     if (room_ == 0) {
       owes_ = true;
       owed_since_ = now;
       return;
     }
-    const Cursor& first = concerned_.front();
-    if (exhausted(first)) {
+    if (!concerned_.empty() && exhausted(concerned_.front())) {
       take_first_out();
       concerned_.pop_back();
       continue;
     }
     --room_;
-    SchedulerEntry& entry = first.at->entry();
-    const std::uint64_t ticket = first.at->ticket();
+    const auto asked = asked_.begin();
+    const bool is_asked =
+        !asked_.empty() && (concerned_.empty() || asked->first <= concerned_.front().at->ticket());
+    SchedulerEntry& entry = is_asked ? *asked->second : concerned_.front().at->entry();
+    const std::uint64_t ticket = ticket_of(entry);
     PV2_ASSERT(waits(entry), "a waiter that is asked again stands in line");
     // The grant unlinks all records of the entry, so every cursor that stands on one moves on
     // first.
     while (heap != 0 && concerned_.front().at->ticket() == ticket) ++take_first_out().at;
+    if (is_asked) asked_.erase(asked);
     if (!may_take(entry, ticket)) continue;
     grant(entry, now);
-    if (entry.waiting_descendants_ != 0) {
-      concerned_.clear();
-      serve_everybody(now);
-      return;
+    if (entry.waiting_descendants_ != 0) ask_below(entry);
+  }
+}
+
+// The waiters at and below `head` are to be asked: `head` has taken its set, or others have begun
+// to wait until `head` and its descendants are undone. Nobody else is concerned. Such an event
+// makes no key and no place free, and no waiter leaves a line (the grant of `head` itself says what
+// that changes). All that it changes is who passes waiters and which keys an ancestor covers, and
+// both ask only about the entry itself and its ancestors. Cursors would not find these waiters: to
+// them a key that an ancestor holds is not free.
+void LockTable::ask_below(SchedulerEntry& head) {
+  std::uint32_t unmet = head.waiting_descendants_ + (waits(head) ? 1 : 0);
+  std::vector<SchedulerEntry*> heads{&head};
+  while (!heads.empty()) {
+    SchedulerEntry& entry = *heads.back();
+    heads.pop_back();
+    ++looks_;
+    if (waits(entry)) {
+      asked_.emplace(ticket_of(entry), &entry);
+      --unmet;
     }
+    if (entry.waiting_descendants_ == 0) continue;
+    for (SchedulerEntry* c = entry.first_known_child(); c != nullptr;
+         c = c->family_->next_sibling) {
+      ++looks_;
+      if (stands_in_line_below(*c)) heads.push_back(c);
+    }
+  }
+  if (unmet == 0) return;
+  // An entry between is not known yet, so no way leads down to its children.
+  for (SchedulerEntry* waiter = first_nested_; waiter != nullptr; waiter = waiter->next_) {
+    ++looks_;
+    const SchedulerEntry* a = waiter->parent();
+    while (a != nullptr && a != &head) a = a->parent();
+    if (a == &head) asked_.emplace(ticket_of(*waiter), waiter);
   }
 }
 
@@ -257,27 +294,6 @@ void LockTable::move_concerned_from(const LockRecord& record) {
 
 void LockTable::forget_concerned(const LockNode& node) {
   std::erase_if(concerned_, [&](const Cursor& cursor) { return cursor.node == &node; });
-}
-
-// Like serve_concerned(), without shortcuts, for the rare grant to an ancestor of waiters: after
-// each grant it begins again with the earliest waiter, until none may take its set.
-void LockTable::serve_everybody(SteadyTime now) {
-  std::vector<SchedulerEntry*> waiting;
-  for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
-  looks_ += waiting.size();
-  std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
-    return ticket_of(*a) < ticket_of(*b);
-  });
-  const auto ready = [this](const SchedulerEntry* entry) {
-    return may_take(*entry, ticket_of(*entry));
-  };
-  for (auto at = std::find_if(waiting.begin(), waiting.end(), ready); at != waiting.end();
-       at = std::find_if(waiting.begin(), waiting.end(), ready)) {
-    grant(**at, now);
-    waiting.erase(at);
-  }
-  concerned_.clear();  // all waiters were asked
-  owes_ = false;
 }
 
 LockBlock* LockTable::new_blocks(SchedulerEntry& entry, std::uint64_t ticket) {

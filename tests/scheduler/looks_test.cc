@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lock_table.h"
 #include "support/catch.h"
 #include "test_entry.h"
 
@@ -178,6 +179,107 @@ TEST_CASE("a limit is changed with a few looks, however long the line for its pl
   for (const std::uint32_t limit : {2U, 50U, 1U}) {
     CHECK(f.looks([&] { f.scheduler.set_limit(rack, limit); }) <= 20 * (limit + 1));
   }
+}
+
+TEST_CASE("a hand-over does not look at a line in which each waiter has a place", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  constexpr std::uint64_t kTurns = 50;
+  const auto both = [](const char* own) {
+    LockSet locks = key(own, kExclusive);
+    locks.key({ResourceClass::kHostFirst, "type"}, kShared);
+    return locks;
+  };
+  Fixture f;
+  f.scheduler.set_limit({ResourceClass::kHostFirst, "type"}, static_cast<std::uint32_t>(2 * n));
+  f.add(both("a"));
+  REQUIRE(poll(f.scheduler) != nullptr);
+  for (std::uint64_t i = 0; i < n; ++i) f.add(both("a"));
+  for (std::uint64_t i = 0; i < kTurns; ++i) f.add(both("b"));
+
+  const std::uint64_t looks = f.looks([&] {
+    for (std::uint64_t i = 0; i < kTurns; ++i) {
+      SchedulerEntry* const next = poll(f.scheduler);
+      REQUIRE(next != nullptr);
+      complete(f.scheduler, *next);
+    }
+  });
+
+  CHECK(looks <= 20 * kTurns);
+}
+
+TEST_CASE("waiters that lack another key do not look along the line for a place", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  LockSet both = key("a", kExclusive);
+  both.key({ResourceClass::kHostFirst, "type"}, kShared);
+  Fixture f;
+  f.scheduler.set_limit({ResourceClass::kHostFirst, "type"}, static_cast<std::uint32_t>(n / 2));
+  for (std::uint64_t i = 0; i < n; ++i) f.add(both);
+
+  CHECK(poll_all(f.scheduler).size() == 1);
+  complete(f.scheduler, *f.entries.front());
+
+  CHECK(poll_all(f.scheduler).size() == 1);
+  CHECK(f.scheduler.looks().section_max <= kLooksMax);
+}
+
+TEST_CASE("a wait for a turn, or a set that is taken, concerns no waiter of another tree",
+          "[looks]") {
+  Fixture f;
+  f.add(key("big", kExclusive));
+  for (std::uint64_t i = 0; i < kFew; ++i) f.add(key("big", kExclusive));
+  f.add(key("other", kExclusive));
+  TestEntry& head = f.add(key("head", kExclusive));
+  REQUIRE(poll_all(f.scheduler).size() == 3);
+  settle(f.scheduler, head, Disposition::kParkUnlock);
+  TestEntry& sibling = f.add(key("sibling", kExclusive), &head);
+  f.add(key("other", kExclusive), &head);
+
+  CHECK(f.looks([&] { settle(f.scheduler, head, Disposition::kBack); }) < 20);
+  REQUIRE(poll_all(f.scheduler).size() == 2);
+  settle(f.scheduler, head, Disposition::kParkUnlock);
+  CHECK(f.looks([&] { f.scheduler.report_wait(sibling, head, WaitLink::Why::kTurn); }) < 20);
+}
+
+TEST_CASE("very many waiters that begin to pass others are granted their sets in sections",
+          "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  f.add(key("x", kExclusive));
+  TestEntry& head = f.add(LockSet());
+  TestEntry& sibling = f.add(key("sibling", kExclusive), &head);
+  REQUIRE(poll_all(f.scheduler).size() == 3);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    LockSet both = key(std::to_string(i), kExclusive);
+    f.add(std::move(both.key({ResourceClass::kHostFirst, "x"}, kExclusive)));
+    f.add(key(std::to_string(i), kExclusive), &head);
+  }
+  REQUIRE(poll(f.scheduler) == nullptr);
+
+  const std::uint64_t looks = f.looks([&] {
+    f.scheduler.report_wait(sibling, head, WaitLink::Why::kTurn);
+    CHECK(f.scheduler.counts().runnable == LockTable::kServedMax);
+    CHECK(poll_all(f.scheduler).size() == n);
+  });
+
+  CHECK(looks <= 20 * n);
+}
+
+TEST_CASE("a waiter that leaves its line before it is asked is asked no more", "[looks]") {
+  constexpr std::uint64_t kMany = 2 * LockTable::kServedMax;
+  Fixture f;
+  TestEntry& holder = f.add(key("a", kExclusive));
+  TestEntry& parent = f.add(key("a", kExclusive));
+  for (std::uint64_t i = 0; i < kMany; ++i) f.add(key("a", kExclusive), &parent);
+  REQUIRE(poll(f.scheduler) == &holder);
+  complete(f.scheduler, holder);  // the parent gets the key, and its children can have it, too
+
+  f.scheduler.withdraw(*f.entries.back());
+  complete(f.scheduler, *f.entries.back());
+  f.entries.pop_back();
+
+  f.scheduler.check_invariants();
+  CHECK(poll_all(f.scheduler).size() == kMany);
+  f.scheduler.check_invariants();
 }
 
 TEST_CASE("a listing looks once at each key and party, and at a bounded number at once",
