@@ -65,7 +65,7 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
   SchedulerEntry* const parent = entry.parent();
   if (parent != nullptr) parent->make_family();  // before anything is changed
   if (!entry.locks().empty()) find_nodes(*entry.locks_);
-  count_rank(own_rank);
+  count_rank(ranks_, own_rank);
   entry.own_rank_ = entry.rank_ = own_rank;
   if (parent != nullptr) {
     SchedulerEntry*& first = parent->family_->first_child;
@@ -89,13 +89,13 @@ void LockTable::forget(SchedulerEntry& entry) {
     if (--node.references == 0) drop(node);
   }
   if (entry.locks_ != nullptr) entry.locks_->drop_links();
-  uncount_rank(entry.own_rank_);
-  entry.own_rank_ = entry.rank_ = 0;
   if (!reported_.empty()) {
     end_reported_wait(entry);
     for (const SchedulerEntry* const waiter : reporters_of(entry)) erase_report(*waiter);
     reporters_.erase(&entry);
   }
+  uncount_rank(ranks_, entry.own_rank_);
+  entry.own_rank_ = entry.rank_ = 0;
   open_cycles_with(entry);
   for (WaitSearch* const search : searches_) search->gone.insert(&entry);
   if (entry.parent() == nullptr) return;

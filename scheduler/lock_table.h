@@ -233,21 +233,12 @@ class LockTable {
   [[nodiscard]] static bool is_first(const LockRecord& record) noexcept {
     return &record == record.entry().locks_->known_.blocks->records;
   }
-  /// Visits every entry that waits, in no order.
-  template <class Visit>
-  void for_each_waiter(Visit&& visit) const {
-    nodes_.for_each([&](const LockNode* node) {
-      node->for_each_line([&](const LockRecordList& line) {
-        for (const LockRecord& record : line) {
-          if (is_first(record)) visit(record.entry());
-        }
-      });
-    });
-  }
 
   // Ranks: lock_table_ranks.cc.
-  void count_rank(std::uint16_t rank);
-  void uncount_rank(std::uint16_t rank);
+  /// The number of entries with each rank, in order of rank: a handful of pairs.
+  using RankCounts = std::vector<std::pair<std::uint16_t, std::size_t>>;
+  static void count_rank(RankCounts& ranks, std::uint16_t rank);
+  static void uncount_rank(RankCounts& ranks, std::uint16_t rank);
   void lift(SchedulerEntry& entry, std::uint16_t rank);
   void lift_all();
   [[nodiscard]] std::uint16_t rank_lent_outside_lines(const SchedulerEntry& entry) const;
@@ -328,8 +319,7 @@ class LockTable {
   std::vector<LockBlock*> free_blocks_;
   std::vector<std::unique_ptr<LockBlock[]>> block_chunks_;
   boost::unordered_flat_set<LockBlock*> many_blocks_;
-  // The number of entries with each own rank, in order of rank: a handful of pairs.
-  std::vector<std::pair<std::uint16_t, std::size_t>> ranks_;
+  RankCounts ranks_;                     // own ranks
   std::vector<SchedulerEntry*> lifted_;  // not handled yet by lift_all()
   // For lift_all(): each holder, and each waiter before the ticket `before`, has at least `rank`.
   struct LiftedLine {
@@ -353,6 +343,7 @@ class LockTable {
   struct Reporters {
     std::vector<SchedulerEntry*> waiters;
     std::size_t turns = 0;  // how many of them wait for a turn
+    RankCounts ranks;       // theirs, with what was lent to them
   };
   // The inverse: the waiters of each producer.
   boost::unordered_flat_map<const SchedulerEntry*, Reporters> reporters_;

@@ -106,6 +106,12 @@ std::size_t LockTable::check_waiters(
 
 void LockTable::check_reports() const {
   std::size_t turns = 0;
+  for (const auto& [producer, reporters] : reporters_) {
+    RankCounts ranks;
+    for (const SchedulerEntry* const waiter : reporters.waiters) count_rank(ranks, waiter->rank_);
+    PV2_ASSERT(!ranks.empty() && ranks == reporters.ranks,
+               "a producer counts the ranks of those that wait for it");
+  }
   PV2_ASSERT(reported_.size() == reported_order_.size(),
              "each reported wait has a place in the order of all");
   for (std::size_t i = 0; i < reported_order_.size(); ++i) {

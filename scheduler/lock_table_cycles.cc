@@ -475,6 +475,7 @@ void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, Wa
           .second;
   PV2_ASSERT(is_new, "a waiter has at most one reported wait");
   reporters.waiters.push_back(&waiter);
+  count_rank(reporters.ranks, waiter.rank_);
   reported_order_.push_back(&waiter);
   lifted_.push_back(&waiter);
   lift_all();
@@ -502,6 +503,7 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   reported_.at(others.back()).place = wait->second.place;
   others[wait->second.place] = others.back();
   others.pop_back();
+  uncount_rank(reporters->second.ranks, waiter.rank_);
   if (others.empty()) reporters_.erase(reporters);
   erase_report(waiter);
   rank_anew(borrowers);

@@ -21,24 +21,29 @@
 
 namespace pv2 {
 
-void LockTable::count_rank(std::uint16_t rank) {
-  const auto at = std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(rank, std::size_t{0}));
-  if (at != ranks_.end() && at->first == rank) {
+void LockTable::count_rank(RankCounts& ranks, std::uint16_t rank) {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), std::pair(rank, std::size_t{0}));
+  if (at != ranks.end() && at->first == rank) {
     ++at->second;
   } else {
-    ranks_.insert(at, {rank, 1});
+    ranks.insert(at, {rank, 1});
   }
 }
 
-void LockTable::uncount_rank(std::uint16_t rank) {
-  const auto at = std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(rank, std::size_t{0}));
-  PV2_ASSERT(at != ranks_.end() && at->first == rank && at->second != 0,
-             "the own rank of an entry that is forgotten was counted");
-  if (--at->second == 0) ranks_.erase(at);
+void LockTable::uncount_rank(RankCounts& ranks, std::uint16_t rank) {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), std::pair(rank, std::size_t{0}));
+  PV2_ASSERT(at != ranks.end() && at->first == rank && at->second != 0,
+             "a rank that is no longer counted was counted");
+  if (--at->second == 0) ranks.erase(at);
 }
 
 void LockTable::set_rank(SchedulerEntry& entry, std::uint16_t rank) {
   PV2_ASSERT(rank >= entry.own_rank_, "an entry has at least its own rank");
+  if (const auto at = reported_.find(&entry); at != reported_.end()) {
+    RankCounts& ranks = reporters_.at(at->second.producer).ranks;
+    uncount_rank(ranks, entry.rank_);
+    count_rank(ranks, rank);
+  }
   entry.rank_ = rank;
   if (entry.place_ == SchedulerEntry::Place::kReady) {
     reranked_.push_back(&entry);
@@ -110,13 +115,12 @@ void LockTable::lift_all() {
   lifted_lines_.clear();
 }
 
-// The rank lent to `entry` by its parent and by the entries reported to wait for it.
+// The rank lent to `entry` by its parent and by the entries reported to wait for it. These are
+// counted by rank, as the waits for one producer end one by one.
 std::uint16_t LockTable::rank_lent_outside_lines(const SchedulerEntry& entry) const {
   std::uint16_t lent = entry.parent() != nullptr ? entry.parent()->rank_ : 0;
-  if (!reported_.empty()) {
-    for (const SchedulerEntry* const waiter : reporters_of(entry)) {
-      lent = std::max(lent, waiter->rank_);
-    }
+  if (const auto at = reporters_.find(&entry); at != reporters_.end()) {
+    lent = std::max(lent, at->second.ranks.back().first);
   }
   return lent;
 }
