@@ -143,6 +143,10 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   // Patience is real time by contract, whatever clock the host injected: it bounds a thread's
   // sleep.
   using RealClock = std::chrono::steady_clock;
+  // A century and a half: more would leave the range of the clock.
+  constexpr auto kPatienceMax =
+      std::chrono::duration_cast<std::chrono::milliseconds>(RealClock::duration::max() / 2);
+  patience = std::min(patience, kPatienceMax);
   RealClock::time_point give_up{};
 
   MutexLock lock(queues_mutex_);

@@ -259,6 +259,27 @@ TEMPLATE_TEST_CASE("a nudge ends one waiting poll, or else the next one that wou
   for (std::thread& worker : workers) worker.join();
 }
 
+TEMPLATE_TEST_CASE("a poll of the longest patience sleeps until there is work", "", Simple,
+                   Master) {
+  SystemClock clock;
+  typename TestType::Type scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  std::atomic<bool> returned{false};
+  std::size_t taken = 0;
+  std::thread worker([&] {
+    std::array<SchedulerEntry*, 4> run{};
+    taken = scheduler.poll(run, std::chrono::milliseconds::max());
+    returned = true;
+  });
+  while (scheduler.counts().sleeping == 0 && !returned) std::this_thread::yield();
+
+  scheduler.settle(batch_of(1, entries));
+
+  worker.join();
+  CHECK(taken == 1);
+  if (taken == 1) complete(scheduler, *entries.front());
+}
+
 TEMPLATE_TEST_CASE("a nudge that woke a worker which found an entry does not swallow the next one",
                    "", Simple, Master) {
   SystemClock clock;
