@@ -89,8 +89,8 @@ struct Contest : Recycled {
 
   LockRecordList lines[2][2];  ///< By kin and mode.
   std::uint32_t waiter_count = 0;
-  std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
-  std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
+  std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, not counting the exempt.
+  std::uint32_t exempt = 0;        ///< Holders that took it under an ancestor.
 
   [[nodiscard]] LockRecordList& line(Kin kin, LockMode mode) noexcept {
     return lines[static_cast<int>(kin)][mode == LockMode::kExclusive];

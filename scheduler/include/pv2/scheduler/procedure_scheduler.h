@@ -150,9 +150,11 @@ class ProcedureScheduler {
   /// Wakes all workers; poll() returns 0 from now on.
   virtual void stop() = 0;
 
-  /// Allows at most `limit` entries to hold `key` at once, in whatever mode; a tree counts once,
-  /// through its first holder. nullopt: any number. Entries that hold the key already keep it, even
-  /// if they are more than `limit`. 0 lets no entry begin.
+  /// Allows at most `limit` entries to hold `key` at once, in whatever mode. An entry whose
+  /// ancestor holds the key when it takes its set is not counted, as long as it holds it: so an
+  /// entry that gives the key back while such descendants hold it leaves more holders than `limit`.
+  /// nullopt: any number. Entries that hold the key already keep it, even if they are more than
+  /// `limit`. 0 lets no entry begin.
   virtual void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) = 0;
 
   /// States that `waiter` goes on only after something that `producer` has to do: kReported for an
