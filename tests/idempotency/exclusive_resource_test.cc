@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -47,6 +48,26 @@ struct World {
   std::vector<std::string> log;
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   std::shared_ptr<LockService> service = std::make_shared<LockService>();
+};
+
+/// A state whose next move finds no memory if `*is_full`.
+struct Heavy {
+  Heavy(int number, bool* full) : value(number), is_full(full) {}
+  Heavy(Heavy&& other) : value(other.value), is_full(other.is_full) {  // NOLINT: it throws
+    if (std::exchange(*is_full, false)) throw std::bad_alloc();
+  }
+  int value;
+  bool* is_full;
+};
+struct HeavyAdapter final : ResourceAdapter<Heavy> {
+  HeavyAdapter(std::shared_ptr<LockService> service, bool* full)
+      : inner(std::move(service), "A"), is_full(full) {}
+  [[nodiscard]] std::string name() const override { return inner.name(); }
+  [[nodiscard]] Fencing fencing() const override { return inner.fencing(); }
+  Result<FencingToken> acquire() override { return inner.acquire(); }
+  Result<Heavy> read(FencingToken token) override { return Heavy(*inner.read(token), is_full); }
+  NumberAdapter inner;
+  bool* is_full;
 };
 
 }  // namespace
@@ -313,6 +334,29 @@ TEST_CASE("modify() acquires the resource again when a change throws, and throws
       std::logic_error);
   CHECK(world.service->acquires() == 2);
   CHECK(number->modify(*number->look(), world.add_one()).ok());
+}
+
+TEST_CASE("a change that was written, and for whose view there is no memory, is not overwritten") {
+  World world;
+  bool is_full = false;
+  ExclusiveResource<Heavy> number(std::make_unique<HeavyAdapter>(world.service, &is_full));
+  const auto add_one = [&](bool fills) {
+    return [&, fills](const ResourceView<Heavy>& view) -> Result<Heavy> {
+      const Status status = world.service->write(view.info.value + 1, view.token);
+      Result<Heavy> written = Heavy(view.info.value + 1, &is_full);
+      is_full = fills;
+      return written;
+    };
+  };
+  CHECK(number.modify(*number.look(), add_one(false)).ok());
+  const auto seen = number.look();
+  CHECK_THROWS_AS(number.modify(*seen, add_one(true)), std::bad_alloc);
+
+  CHECK(world.service->value() == 3);
+  CHECK((*number.look())->info.value == 3);
+  CHECK(number.modify(*seen, add_one(false)).code() == StatusCode::kFenced);
+  CHECK(number.modify(*number.look(), add_one(false)).ok());
+  CHECK(world.service->value() == 4);
 }
 
 TEST_CASE("what was refused without a change is repeated until it works, other failures are not") {

@@ -57,7 +57,8 @@ class ExclusiveResource {
   /// When `change` fails, this acquires and reads the resource again, and returns the failure with
   /// a text that says whether that worked. What the failure means is up to the host's code: a write
   /// whose answer was lost may have been done, so the caller repeats it under a key that the
-  /// resource knows. When `change` throws, this acquires the resource again and throws the same.
+  /// resource knows. When `change` throws, or there is no memory for the new view, this acquires
+  /// the resource again and throws the same.
   ///
   /// kFenced: the resource was acquired again after `seen` was made; `change` was not called.
   /// kUnavailable: the resource cannot be acquired; `change` was not called.
@@ -71,10 +72,12 @@ class ExclusiveResource {
     if (now == nullptr || seen == nullptr || seen->version != now->version) {
       return stale_view(recovery_.name());
     }
-    Result<T> written = call(change, *now);
-    if (!written.ok()) return after_recovery(written.status(), recovery_.name(), recover());
-    publish(std::make_shared<const ResourceView<T>>(
-        ResourceView<T>{*std::move(written), now->version, now->token}));
+    Result<View> written = call(change, *now);
+    if (!written.ok()) {
+      const Status recovered = recover();
+      return after_recovery(written.status(), recovery_.name(), recovered);
+    }
+    publish(*std::move(written));
     return Status();
   }
 
@@ -84,10 +87,14 @@ class ExclusiveResource {
   }
 
  private:
+  // Returns the view after the change. Whatever throws in here, the change may have been written.
   template <class Change>
-  Result<T> call(Change& change, const ResourceView<T>& view) PV2_REQUIRES(mutex_) {
+  Result<View> call(Change& change, const ResourceView<T>& view) PV2_REQUIRES(mutex_) {
     try {
-      return change(view);
+      Result<T> written = change(view);
+      if (!written.ok()) return written.status();
+      return std::make_shared<const ResourceView<T>>(
+          ResourceView<T>{*std::move(written), view.version, view.token});
     } catch (...) {
       try {
         (void)recover();
