@@ -24,6 +24,8 @@ namespace {
 
 // A request that waits for room in the window may exceed its time limit by this much.
 constexpr Duration kRoomLookPeriod = std::chrono::milliseconds(100);
+// A timer may be early by less than this.
+constexpr Duration kHeartbeatLookMin = std::chrono::milliseconds(1);
 constexpr std::size_t kSessionTokenBytesMax = 1024;
 
 std::string random_token() {
@@ -340,6 +342,10 @@ void RpcSession::Core::look_later() {
     if (phase_ == Phase::kEnded) {
       looks_ = Looks::kNever;
       return;
+    }
+    if (phase_ == Phase::kOpen) {
+      const Duration left = later(told_at_, options_.heartbeat_every) - now();
+      period = std::max(left, kHeartbeatLookMin);
     }
     looks_ = waiting_.empty() ? Looks::kSeldom : Looks::kOften;
     if (looks_ == Looks::kOften) period = std::min(period, kRoomLookPeriod);
