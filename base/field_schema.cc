@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "pv2/base/assert.h"
@@ -125,7 +126,8 @@ std::string_view key_of(std::string_view entry) {
 class Before {
  public:
   void add(std::string_view body) { bodies_.push_back(body); }
-  [[nodiscard]] bool empty() const noexcept { return bodies_.empty(); }
+  // For a map: the last entry with a key counts.
+  void add_entry(std::string_view body) { entries_[key_of(body)] = body; }
 
   // For a single message: all its occurrences joined, because a reader merges them.
   [[nodiscard]] std::string all() const {
@@ -133,11 +135,10 @@ class Before {
     for (const std::string_view body : bodies_) joined += body;
     return joined;
   }
-  // The last entry with this key counts.
+  // For a map: the entry with this key.
   [[nodiscard]] std::string_view with_key(std::string_view key) const {
-    const auto at = std::find_if(bodies_.rbegin(), bodies_.rend(),
-                                 [&](std::string_view body) { return key_of(body) == key; });
-    return at == bodies_.rend() ? std::string_view() : *at;
+    const auto at = entries_.find(key);
+    return at == entries_.end() ? std::string_view() : at->second;
   }
   // For each element of `after`, in order, the earlier element that it continues: one with the same
   // known part, first of all the one at the same place. An element without such a match continues
@@ -183,7 +184,8 @@ class Before {
   }
 
  private:
-  std::vector<std::string_view> bodies_;
+  std::vector<std::string_view> bodies_;                            // of all but maps
+  std::unordered_map<std::string_view, std::string_view> entries_;  // of a map: by key
 };
 
 std::string merged(const View& view, std::string_view before, std::string_view after);
@@ -200,11 +202,12 @@ std::string merged(const View& view, std::string_view before, std::string_view a
   std::vector<std::pair<std::uint32_t, Before>> messages;  // few classes have many
   for_each_piece(before, [&](const Piece& piece) {
     append_unknown(view, piece, unknown);
-    if (piece.type != WireType::kBytes || !view.within(view.find(piece.number))) return;
+    const Field* const field = view.find(piece.number);
+    if (piece.type != WireType::kBytes || !view.within(field)) return;
     auto at = std::find_if(messages.begin(), messages.end(),
                            [&](const auto& known) { return known.first == piece.number; });
     if (at == messages.end()) at = messages.insert(at, {piece.number, Before()});
-    at->second.add(piece.body);
+    field->map ? at->second.add_entry(piece.body) : at->second.add(piece.body);
   });
   const auto before_of = [&](std::uint32_t number) -> const Before* {
     const auto at = std::find_if(messages.begin(), messages.end(),

@@ -122,6 +122,12 @@ NewOrder an_order() {
   return order;
 }
 
+template <class Line>
+struct Shops {
+  std::map<std::string, Line> lines;
+  void fields(auto& f) { f(1, "lines", lines); }
+};
+
 void check_outermost(const NewOrder& kept) {
   CHECK(kept.weight == 2.5);
   CHECK(kept.codes.empty());  // the mark of an empty list is kept as well
@@ -187,6 +193,35 @@ TEST_CASE("the elements of a list keep their unknown fields when they are moved"
   });
   CHECK(kept.lines.empty());
   CHECK_FALSE(kept.gift.has_value());
+}
+
+TEST_CASE("each of many entries of a map keeps its own unknown fields") {
+  Shops<NewLine> shops;
+  for (int i = 0; i < 2000; ++i) {
+    shops.lines.emplace(std::to_string(i), line("item", std::to_string(i)));
+  }
+  const auto kept = through<Shops<OldLine>>(shops, [](Shops<OldLine>& old) {
+    old.lines.erase("7");
+    old.lines["new"].item = "made by the old version";
+  });
+
+  shops.lines.erase("7");
+  shops.lines["new"] = decoded<NewLine>(encoded(OldLine{"made by the old version", 0}));
+  CHECK(kept.lines == shops.lines);
+}
+
+TEST_CASE("of two entries of a map with one key the last one's unknown fields are kept") {
+  Shops<OldLine> old;
+  const FieldSchema schema = schema_of(old);
+  const std::string before = encoded(Shops<NewLine>{{{"east", line("a", "red")}}}) +
+                             encoded(Shops<NewLine>{{{"west", line("b", "green")}}}) +
+                             encoded(Shops<NewLine>{{{"east", line("c", "blue")}}});
+  const std::string after = encoded(decoded<Shops<OldLine>>(before));
+  const auto kept =
+      decoded<Shops<NewLine>>(with_unknown_fields(schema, FieldSelection::kAll, before, after));
+
+  CHECK(kept.lines ==
+        std::map<std::string, NewLine>{{"east", line("c", "blue")}, {"west", line("b", "green")}});
 }
 
 TEST_CASE("bytes of the same version contain no unknown fields, whatever their values") {
