@@ -131,8 +131,12 @@ class ServerNonceManager::Impl {
     std::size_t waiting PV2_GUARDED_BY(mutex) = 0;
   };
 
+  // Without the secret of the hash: a run of a simulation forgets in the same order each time.
+  // Nonces that share a shard share a mutex, and are found by their hashes.
   Shard& shard_of(const Nonce& nonce) noexcept {
-    return shards_[(std::hash<Nonce>()(nonce) >> 32) % kShards];
+    const std::uint64_t spread =
+        (nonce.group * 0x9E3779B97F4A7C15ULL) ^ (nonce.value * 0xC2B2AE3D27D4EB4FULL);
+    return shards_[(spread >> 32) % kShards];
   }
   [[nodiscard]] Status why_not_new(const NonceRequest& request) const;
   [[nodiscard]] Result<NonceAnswer> answer_known(const NonceRequest& request,
@@ -361,6 +365,7 @@ std::vector<Nonce> ServerNonceManager::Impl::unknown() {
       if (entry.state == State::kUnknown) nonces.push_back(nonce);
     }
   }
+  std::ranges::sort(nonces);
   return nonces;
 }
 
@@ -427,19 +432,18 @@ void ServerNonceManager::Impl::forget(const std::vector<Nonce>& nonces) {
 
 void ServerNonceManager::Impl::stop() {
   stopping_ = true;
+  std::vector<NonceEntry::Waiter> waiters;
   for (Shard& shard : shards_) {
-    std::vector<NonceEntry::Waiter> waiters;
-    {
-      MutexLock lock(shard.mutex);
-      if (shard.waiting == 0) continue;
-      for (auto& [nonce, entry] : shard.entries) {
-        for (NonceEntry::Waiter& waiter : take_waiters(shard, entry)) {
-          waiters.push_back(std::move(waiter));
-        }
+    MutexLock lock(shard.mutex);
+    if (shard.waiting == 0) continue;
+    for (auto& [nonce, entry] : shard.entries) {
+      for (NonceEntry::Waiter& waiter : take_waiters(shard, entry)) {
+        waiters.push_back(std::move(waiter));
       }
     }
-    for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, manager_stops());
   }
+  std::ranges::sort(waiters, {}, &NonceEntry::Waiter::ticket);
+  for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, manager_stops());
 }
 
 NonceCounts ServerNonceManager::Impl::counts() {

@@ -104,6 +104,22 @@ TEST_CASE("neighbouring ids have different hashes") {
   CHECK(hashes.size() == 2000);
 }
 
+TEST_CASE("nonces that a client has computed to collide have different hashes") {
+  // group * kGroup ^ value * kValue is the same for all of them.
+  constexpr std::uint64_t kGroup = 0x9E3779B97F4A7C15ULL;
+  constexpr std::uint64_t kValue = 0xC2B2AE3D27D4EB4FULL;
+  std::uint64_t inverse = kValue;  // modulo 2^64: each step doubles its number of right bits
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kValue * inverse;
+  REQUIRE(inverse * kValue == 1);
+  std::set<std::size_t> hashes;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const Nonce nonce{i, (i * kGroup ^ 12345) * inverse};
+    CHECK(std::hash<Nonce>()(nonce) == std::hash<Nonce>()(Nonce(nonce)));
+    hashes.insert(std::hash<Nonce>()(nonce));
+  }
+  CHECK(hashes.size() == 1000);
+}
+
 TEST_CASE("a seed decides the whole sequence of random numbers") {
   Random zero(0);
   CHECK(zero.next() == 0xE220A8397B1DCDAFULL);  // SplitMix64's published first number

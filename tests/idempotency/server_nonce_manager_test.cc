@@ -7,6 +7,7 @@
 
 #include <pv2/base/clock.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <functional>
@@ -292,6 +293,35 @@ TEST_CASE("N-18: a stop answers all duplicates that wait, and owners go on") {
   CHECK(server.ask(request(1, 0)).status().code() == StatusCode::kStopping);
   owner.succeed("done");
   CHECK(**server.manager.lookup({1, 1}) == "done");
+}
+
+TEST_CASE("a stop answers duplicates in the order in which they came, whatever their nonces") {
+  Server server;
+  std::vector<NonceOwner> owners;
+  std::vector<std::uint64_t> asked, answered;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const std::uint64_t value = 1 + i * 37 % 200;
+    owners.push_back(server.owner_of(request(1, value)));
+    asked.push_back(value);
+    CHECK(server.manager.begin_async(request(1, value), [&answered, value](const auto&) {
+      answered.push_back(value);
+    }) != 0);
+  }
+  server.manager.stop();
+
+  CHECK(answered == asked);
+  for (NonceOwner& owner : owners) owner.fail();
+}
+
+TEST_CASE("nonces whose outcome is unknown are listed in their order") {
+  Server server;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const NonceOwner dies = server.owner_of(request(i % 3, 1 + i * 37 % 200));
+  }
+  const std::vector<Nonce> unknown = server.manager.unknown();
+
+  CHECK(unknown.size() == 200);
+  CHECK(std::ranges::is_sorted(unknown));
 }
 
 TEST_CASE(
