@@ -55,8 +55,8 @@ void ServerConnection::on_bytes(std::string_view bytes) {
 void ServerConnection::guarded(const std::function<void()>& work) {
   try {
     work();
-  } catch (const std::exception& thrown) {
-    close({StatusCode::kUnavailable, std::string(text_of(thrown))});
+  } catch (const std::exception&) {
+    close(core_->no_memory());
   }
 }
 

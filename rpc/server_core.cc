@@ -55,17 +55,21 @@ void ServerCore::accept(std::unique_ptr<Stream> stream) {
   // Those that are told to go away linger; a crowd of them is not even told.
   if (connections_.size() >= 2 * limits_.connections_max) return count(turned_away);
   const std::uint64_t number = accepted_.load(std::memory_order_relaxed);
-  auto connection =
-      std::make_shared<ServerConnection>(shared_from_this(), std::move(stream), number);
-  connections_.emplace(number, connection);
-  connections_now_.store(connections_.size(), std::memory_order_relaxed);
-  connection->start();
-  if (connections_.size() <= limits_.connections_max) return;
+  std::shared_ptr<ServerConnection> connection;
+  try {
+    connection = std::make_shared<ServerConnection>(shared_from_this(), std::move(stream), number);
+    connections_.emplace(number, connection);
+    connections_now_.store(connections_.size(), std::memory_order_relaxed);
+    connection->start();
+    if (connections_.size() <= limits_.connections_max) return;
+    connection->finish({StatusCode::kResourceExhausted,
+                        fmt::format("this server serves {} connections at a time; try again "
+                                    "later, or another server",
+                                    limits_.connections_max)});
+  } catch (const std::exception&) {  // there is no memory, and the others go on
+    if (connection) connection->close(no_memory_);
+  }
   count(turned_away);
-  connection->finish({StatusCode::kResourceExhausted,
-                      fmt::format("this server serves {} connections at a time; try again later, "
-                                  "or another server",
-                                  limits_.connections_max)});
 }
 
 void ServerCore::remove(ServerConnection& connection) {
@@ -74,11 +78,15 @@ void ServerCore::remove(ServerConnection& connection) {
   tell_if_stopped();
 }
 
-std::vector<std::shared_ptr<ServerConnection>> ServerCore::all() const {
-  std::vector<std::shared_ptr<ServerConnection>> all;
-  all.reserve(connections_.size());
-  for (const auto& [number, connection] : connections_) all.push_back(connection);
-  return all;
+// In the order in which they came. What a visit throws closes its connection. It may remove
+// connections, so the next one is looked up each time; a list of all would need memory.
+template <class Visit>
+void ServerCore::for_each_connection(const Visit& visit) {
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    const auto [number, connection] = *at;
+    connection->guarded([&, &connection = connection] { visit(*connection); });
+    at = connections_.upper_bound(number);
+  }
 }
 
 void ServerCore::look_later() {
@@ -89,9 +97,7 @@ void ServerCore::look_later() {
 
 void ServerCore::look() {
   const SteadyTime now_is = now();
-  for (const auto& connection : all()) {
-    connection->guarded([&] { connection->look(now_is); });
-  }
+  for_each_connection([now_is](ServerConnection& connection) { connection.look(now_is); });
   if (!is_stopping_ || !connections_.empty()) look_later();
 }
 
@@ -101,7 +107,7 @@ void ServerCore::stop(Duration grace, std::function<void()> stopped) {
     is_stopping_ = true;
     acceptor_.reset();
     const Status why(StatusCode::kStopping, "the server is stopping");
-    for (const auto& connection : all()) connection->finish(why);
+    for_each_connection([&](ServerConnection& connection) { connection.finish(why); });
     grace_timer_ = transport_->call_at(later(now(), grace), [self = weak_from_this()] {
       if (const auto core = self.lock()) core->close_all();
     });
@@ -115,7 +121,7 @@ void ServerCore::close_all() {
   transport_->cancel(look_timer_);
   transport_->cancel(grace_timer_);
   const Status why(StatusCode::kUnavailable, "the server has closed the connection");
-  for (const auto& connection : all()) connection->close(why);
+  for_each_connection([&](ServerConnection& connection) { connection.close(why); });
   tell_if_stopped();
 }
 

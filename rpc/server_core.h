@@ -46,6 +46,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
   [[nodiscard]] SteadyTime now() const { return transport_->clock().steady_now(); }
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
+  /// Why a connection is closed for which there is no memory. It is made before that is so.
+  [[nodiscard]] const Status& no_memory() const noexcept { return no_memory_; }
   [[nodiscard]] RpcServerCounts counts() const;
   /// Nobody but the loop's thread writes it, so a plain addition will do.
   static void count(std::atomic<std::uint64_t>& counter) noexcept {
@@ -79,7 +81,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void look_later();
   void tell_if_stopped();
   void log_thrown(std::string_view what, std::string_view thrown) const noexcept;
-  [[nodiscard]] std::vector<std::shared_ptr<ServerConnection>> all() const;
+  template <class Visit>
+  void for_each_connection(const Visit& visit);
 
   // Owned by the server. Not used after close_all(), for then it may be gone.
   Transport* const transport_;
@@ -87,6 +90,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const std::vector<BearerToken> tokens_;
   const RpcLimits limits_;
   const LogSink log_;
+  const Status no_memory_{StatusCode::kUnavailable, "there is no memory for the connection"};
   std::string address_;
   std::unique_ptr<StreamAcceptor> acceptor_;
   /// By number, in the order in which they came: a run of a simulation is always the same.

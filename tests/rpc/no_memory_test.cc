@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a call when there is no memory for it, or for its answer.
+// What becomes of a call when there is no memory for it, or for its answer, and of a connection
+// when there is none for it.
 
 #include <chrono>
 #include <functional>
@@ -17,11 +18,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A transport whose next post finds no memory.
+/// A stream whose start finds no memory.
+class FullStream final : public Stream {
+ public:
+  explicit FullStream(std::unique_ptr<Stream> to) : to_(std::move(to)) {}
+  void start(StreamListener&) override { throw std::bad_alloc(); }
+  void send(std::string& bytes) override { to_->send(bytes); }
+  std::size_t unsent() const noexcept override { return to_->unsent(); }
+  void pause() override { to_->pause(); }
+  void resume() override { to_->resume(); }
+  std::string peer() const override { return to_->peer(); }
+
+ private:
+  const std::unique_ptr<Stream> to_;
+};
+
+/// A transport whose next post, or the start of whose next stream, finds no memory.
 class FullTransport final : public Transport {
  public:
   explicit FullTransport(std::shared_ptr<Transport> to) : to_(std::move(to)) {}
   bool is_full = false;
+  bool next_stream_is_full = false;
 
   void post(std::function<void()> task) override {
     if (std::exchange(is_full, false)) throw std::bad_alloc();
@@ -35,7 +52,12 @@ class FullTransport final : public Transport {
   }
   void cancel(TimerId timer) override { to_->cancel(timer); }
   Result<std::unique_ptr<StreamAcceptor>> listen(std::string_view address, Accept accept) override {
-    return to_->listen(address, std::move(accept));
+    return to_->listen(address, [this, accept = std::move(accept)](std::unique_ptr<Stream> stream) {
+      if (std::exchange(next_stream_is_full, false)) {
+        stream = std::make_unique<FullStream>(std::move(stream));
+      }
+      accept(std::move(stream));
+    });
   }
   void connect(std::string_view address, Duration timeout, Connected connected) override {
     to_->connect(address, timeout, std::move(connected));
@@ -81,6 +103,24 @@ TEST_CASE("a call whose answer finds no memory is asked again, and counts no mor
   }
   CHECK(server->counts().calls_in_flight == 0);
   CHECK(server->counts().memory == 0);
+}
+
+TEST_CASE("a connection that finds no memory is turned away, and the next one is served") {
+  RpcWorld world;
+  const auto full = std::make_shared<FullTransport>(world.transport);
+  auto options = world.server_options();
+  options.transport = full;
+  const auto server = world.serve(std::move(options));
+  full->next_stream_is_full = true;
+  const auto client = world.connect();
+  const auto outcome = world.call(*client, "echo", "body");
+  world.run_for(milliseconds(500));
+
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->body == "body");
+  CHECK(server->counts().accepted == 2);
+  CHECK(server->counts().turned_away == 1);
+  CHECK(server->counts().connections == 1);
 }
 
 TEST_CASE("a call that finds no memory is not made, and the next one is") {
