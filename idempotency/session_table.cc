@@ -20,6 +20,12 @@ constexpr std::uint64_t kIdsAtOnce = 1000;
 constexpr std::size_t kErasedAtOnce = 1000;
 // Of a token, and of an owner: both are written with each mark.
 constexpr std::size_t kNameBytesMax = 1024;
+// What one response takes in memory beside its text: a node of a tree and the shared object.
+constexpr std::size_t kResponseBytes = 256;
+
+std::size_t bytes_of(const Response& response) {
+  return kResponseBytes + (response.ok() ? response->size() : response.status().message().size());
+}
 
 std::string name_of(SessionId id) { return "session " + std::to_string(id.value); }
 std::string name_of(const SessionRequest& request) {
@@ -111,8 +117,37 @@ void SessionTable::hear(Live& session, std::uint64_t first_unacked) {
       continue;
     }
     session.superfluous.push_back(at->first);
+    drop(session, bytes_of(*at->second.response));
     at = session.requests.erase(at);
   }
+}
+
+void SessionTable::keep(Live& session, Request& request, SavedResponse response) {
+  const std::size_t bytes = bytes_of(*response);
+  session.bytes += bytes;
+  bytes_ += bytes;
+  request.state = Request::State::kDone;
+  request.response = std::move(response);
+}
+
+void SessionTable::drop(Live& session, std::size_t bytes) {
+  PV2_ASSERT(session.bytes >= bytes && bytes_ >= bytes, "what is dropped was counted");
+  session.bytes -= bytes;
+  bytes_ -= bytes;
+}
+
+Status SessionTable::why_no_room(const Live& session) const {
+  const bool is_its = session.bytes >= options_.session_bytes_max;
+  if (!is_its && bytes_ < options_.bytes_max) return Status();
+  return Status(
+      StatusCode::kResourceExhausted,
+      (is_its
+           ? "the saved responses of " + name_of(session.row.id) + " take " +
+                 std::to_string(session.bytes) + " bytes, and the limit (session_bytes_max) is " +
+                 std::to_string(options_.session_bytes_max)
+           : "the saved responses of all sessions take " + std::to_string(bytes_) +
+                 " bytes, and the limit (bytes_max) is " + std::to_string(options_.bytes_max)) +
+          "; nothing was run. Send it when earlier responses have arrived");
 }
 
 std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request, Waiter* waiter) {
@@ -147,6 +182,9 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
   if (known == session->requests.end()) {
     if (request.deadline && *request.deadline <= options_.clock->wall_now()) {
       return too_late(request.session, request.number);
+    }
+    if (Status full = why_no_room(*session); !full.ok()) {
+      return refused(Refusal::kWindowFull, std::move(full));
     }
     session->requests[request.number].fingerprint = request.fingerprint;
     ++session->running;
@@ -261,8 +299,7 @@ void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse respon
     session->heard = options_.clock->steady_now();  // its client has time to take the response
     waiters = std::move(request.waiters);
     if (number >= session->row.first_unacked) {
-      request.state = Request::State::kDone;
-      request.response = response;
+      keep(*session, request, response);
     } else {  // its client has given it up; it may have a row
       session->superfluous.push_back(number);
       session->requests.erase(number);
@@ -498,6 +535,7 @@ void SessionTable::ended(SessionId id, const Status& status) {
     session.state = Live::State::kLive;
     return;
   }
+  drop(session, session.bytes);
   by_asker_.erase({session.row.token, session.row.owner});
   sessions_.erase(id.value);
 }
@@ -645,9 +683,8 @@ Status SessionTable::load_response(const StoredRow& stored) {
     return Status();
   }
   Request& request = session->requests[row->number];
-  request.state = Request::State::kDone;
   request.fingerprint = row->fingerprint;
-  request.response = std::move(row->response);
+  keep(*session, request, std::move(row->response));
   return Status();
 }
 

@@ -97,6 +97,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     std::uint64_t durable_mark = 1;
     bool mark_is_moving = false;  ///< A batch on its way makes a mark durable.
     std::uint32_t running = 0;    ///< Requests without an outcome: running or unknown.
+    std::size_t bytes = 0;        ///< Of the responses in `requests`.
     SteadyTime heard{};
     std::map<std::uint64_t, Request> requests;  ///< Running, or with a response above the mark.
     std::vector<std::uint64_t> superfluous;     ///< Responses below the mark that have rows.
@@ -117,6 +118,10 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   Live* find(SessionId id, std::string_view owner) PV2_REQUIRES(mutex_);
   Live* find(SessionId id) PV2_REQUIRES(mutex_);
   void hear(Live& session, std::uint64_t first_unacked) PV2_REQUIRES(mutex_);
+  void keep(Live& session, Request& request, SavedResponse response) PV2_REQUIRES(mutex_);
+  void drop(Live& session, std::size_t bytes) PV2_REQUIRES(mutex_);
+  /// OK, or why there is no room for the response to a new request.
+  [[nodiscard]] Status why_no_room(const Live& session) const PV2_REQUIRES(mutex_);
   /// Adds the session's mark to `batch` if it has moved; returns it, or 0.
   std::uint64_t add_mark(Live& session, RowBatch& batch) PV2_REQUIRES(mutex_);
   static void mark_is_durable(Live& session, std::uint64_t mark);
@@ -140,6 +145,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   std::atomic<std::uint64_t> next_ticket_{1};
   mutable Mutex mutex_;
   bool stopping_ PV2_GUARDED_BY(mutex_) = false;
+  std::size_t bytes_ PV2_GUARDED_BY(mutex_) = 0;  ///< Of the responses of all sessions.
   std::unordered_map<std::uint64_t, Live> sessions_ PV2_GUARDED_BY(mutex_);
   std::map<Asker, SessionId> by_asker_ PV2_GUARDED_BY(mutex_);
   std::uint64_t next_id_ PV2_GUARDED_BY(mutex_) = 1;

@@ -592,6 +592,50 @@ TEST_CASE("sessions and windows are bounded") {
   CHECK(world.open("b").window == 64);
 }
 
+TEST_CASE("the saved responses of a session are bounded in bytes, and none is forgotten") {
+  World world;
+  world.options.session_bytes_max = 1000;  // a response counts for 256 bytes and its text
+  world.start();
+  const Session session = world.open("t");
+  for (std::uint64_t i = 1; i <= 4; ++i) CHECK(world.append(World::request(session, i)).response);
+  const SessionAnswer fifth = world.append(World::request(session, 5));
+  CHECK(fifth.refusal == Refusal::kWindowFull);
+  CHECK_THAT(fifth.status.to_string(), ContainsSubstring("session_bytes_max"));
+  CHECK(body(world.append(World::request(session, 1))) == "1");  // a copy gets its response
+  CHECK(world.append(World::request(world.open("u"), 1)).response);
+
+  CHECK(world.append(World::request(session, 5, 2)).response);  // the client has taken one
+  CHECK(world.append(World::request(session, 6, 2)).refusal == Refusal::kWindowFull);
+  CHECK(world.append(World::request(session, 6, 6)).response);
+}
+
+TEST_CASE("the saved responses of all sessions are bounded in bytes") {
+  World world;
+  world.options.bytes_max = 1000;
+  world.start();
+  const Session one = world.open("t"), other = world.open("u");
+  for (std::uint64_t i = 1; i <= 4; ++i) CHECK(world.append(World::request(one, i)).response);
+  const SessionAnswer refused = world.append(World::request(other, 1));
+  CHECK(refused.refusal == Refusal::kWindowFull);
+  CHECK_THAT(refused.status.to_string(), ContainsSubstring("(bytes_max)"));
+
+  CHECK(world.close(one).ok());
+  CHECK(world.append(World::request(other, 1)).response);
+}
+
+TEST_CASE("a session with more responses than a smaller limit allows is loaded, and goes on") {
+  World world;
+  const Session session = world.open("t");
+  for (std::uint64_t i = 1; i <= 4; ++i) CHECK(world.append(World::request(session, i)).response);
+  world.options.session_bytes_max = world.options.bytes_max = 300;
+  world.start();
+  REQUIRE(world.load_status.ok());
+  CHECK(world.sessions->responses() == 4);
+  CHECK(body(world.append(World::request(session, 4))) == "4");
+  CHECK(world.append(World::request(session, 5)).refusal == Refusal::kWindowFull);
+  CHECK(world.append(World::request(session, 5, 5)).response);
+}
+
 TEST_CASE("a stop answers copies that wait, and owners go on") {
   World world;
   const Session session = world.open("t");

@@ -73,7 +73,7 @@ enum class Refusal : std::uint8_t {
   kSessionExpired,  ///< The session is not known (any more). Outcomes without a response are
                     ///< unknown.
   kStale,           ///< The client has said that it has the response.
-  kWindowFull,      ///< The client has to take responses first.
+  kWindowFull,      ///< The client has to take responses first, or others have to.
   kKeyReused,       ///< The number was used with another fingerprint.
   kDeadlinePassed,
   kInProgress,  ///< The wait for the running request was given up.
@@ -135,6 +135,11 @@ struct SessionOptions {
   std::uint32_t window = 64;       ///< Unless the client asks for another one. 1 to `window_max`.
   std::uint32_t window_max = 512;  ///< RIFL's figure.
   std::size_t sessions_max = 100'000;
+  /// Saved responses in memory, in bytes: of one session, and of all. Beyond either of them a new
+  /// request gets kWindowFull. What the requests that run end with comes on top, and so does what
+  /// load() finds; nothing is forgotten early.
+  std::size_t session_bytes_max = std::size_t{64} << 20;
+  std::size_t bytes_max = std::size_t{1} << 30;
   std::size_t waiters_max = 1024;  ///< Copies of one request that wait for it.
 };
 
