@@ -26,6 +26,12 @@ std::vector<std::string> regions_of(ShellProcess& shell, const std::string& tabl
   return ids;
 }
 
+/// Sends Ctrl-C to a shell that waits for its next line.
+void interrupt_at_rest(pid_t pid) {
+  while (!stat_of("/proc/" + std::to_string(pid)).starts_with("S")) ::sched_yield();
+  REQUIRE(::kill(pid, SIGINT) == 0);
+}
+
 /// The exit code of a line of sh that runs the shell: of its variable $shell.
 int exit_code_of_line(const std::string& line) {
   const std::string command = std::string("shell='") + PV2_SHELL + "'; " + line;
@@ -102,6 +108,22 @@ TEST_CASE("a create that no master answers is unknown, and asking again creates 
   CHECK(first.value("procedure") == second.value("procedure"));
   CHECK(first.value("nonce") == unknown.value("nonce"));
   CHECK(shell.must("list").has("\"1 table\""));
+}
+
+TEST_CASE("Ctrl-C between statements ends neither a script nor a statement that is half written") {
+  ShellProcess shell = ShellProcess::talking();
+  shell.must("list");
+  interrupt_at_rest(shell.pid());
+  shell.must("list");
+  shell.write("create 't'");
+  interrupt_at_rest(shell.pid());
+  shell.must(", 'f'");
+  CHECK(shell.must("list").has("\"1 table\""));
+  interrupt_at_rest(shell.pid());
+  shell.write("list");  // a last line without an end
+
+  CHECK(shell.end() == 0);
+  CHECK(shell.read_all().find("\"1 table\"") != std::string::npos);
 }
 
 TEST_CASE("a lock that a person holds is listed with who waits for it, and explained") {

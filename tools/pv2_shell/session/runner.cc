@@ -6,11 +6,13 @@
 #include "session/runner.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "language/escape.h"
 #include "output/json_format.h"
 #include "output/table_format.h"
+#include "session/interrupts.h"
 
 namespace pv2::shell {
 namespace {
@@ -20,6 +22,22 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_silent(const Answer& answer) {
   return answer.ok() && answer.rows.empty() && answer.notes.empty() && !answer.nonce;
+}
+
+// False: there is no further line. A signal ends the read of a pipe or terminal, perhaps in the
+// middle of a line, and looks like the end of the input.
+bool read_line(std::istream& script, std::string& line) {
+  line.clear();
+  std::string part;
+  while (true) {
+    const bool has_read = static_cast<bool>(std::getline(script, part));
+    line += part;
+    if (has_read && !script.eof()) return true;
+    if (Interrupts::must_end()) return false;
+    if (!Interrupts::take()) return has_read || !line.empty();
+    script.clear();
+    std::clearerr(stdin);
+  }
 }
 
 }  // namespace
@@ -73,7 +91,7 @@ Outcome Runner::run(const std::string& line, std::string_view where) {
 ExitCode Runner::run_script(std::istream& script, const std::string& name) {
   std::string line;
   ExitCode code = ExitCode::kOk;
-  for (std::size_t number = 1; !shell_.has_ended() && std::getline(script, line); ++number) {
+  for (std::size_t number = 1; !shell_.has_ended() && read_line(script, line); ++number) {
     if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     const Outcome outcome = run(line, name + ':' + std::to_string(number));
     if (code == ExitCode::kOk) code = exit_code_of(outcome);
