@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "language/escape.h"
+#include "session/shell.h"
 
 namespace pv2::shell {
 
@@ -64,8 +65,9 @@ bool Call::flag(std::string_view name) const {
 Duration Call::timeout(Duration otherwise) const {
   const Value* const value = option("TIMEOUT");
   if (value == nullptr) return otherwise;
-  constexpr std::int64_t kMax = 7L * 24 * 3600;  // seconds
-  return std::chrono::seconds(std::min(value->number, kMax));
+  constexpr std::int64_t kMax =
+      std::chrono::duration_cast<std::chrono::seconds>(Shell::kTimeMax).count();
+  return std::chrono::seconds(std::min<std::int64_t>(value->number, kMax));
 }
 
 Statement Call::content() const {

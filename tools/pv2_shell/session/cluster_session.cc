@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "session/shell.h"
+
 namespace pv2::shell {
 namespace {
 
@@ -60,12 +62,18 @@ Status ClusterSession::connect() {
   auto transport = tcp_transport();
   if (!transport.ok()) return transport.status();
   transport_ = *std::move(transport);
-  auto client = cluster::ClusterClient::open(
-      {.find_master = cluster::master_of_root(root_), .transport = transport_});
+  cluster::ClusterClientOptions options{.find_master = cluster::master_of_root(root_),
+                                        .transport = transport_};
+  // The first master of a directory makes the catalogue; only then there is a cluster. This client
+  // looks for it as long as a client does.
+  auto first = cluster::ClusterClient::open(options);
+  if (!first.ok()) return first.status();
+  if (Status none = (*first)->tables().status(); !none.ok()) return none;
+  options.timeout = Shell::kTimeMax;  // a statement gives up when its own time is over
+  auto client = cluster::ClusterClient::open(std::move(options));
   if (!client.ok()) return client.status();
   client_ = *std::move(client);
-  // The first master of a directory makes the catalogue; only then there is a cluster.
-  return client_->tables().status();
+  return {};
 }
 
 ClusterSession::~ClusterSession() {

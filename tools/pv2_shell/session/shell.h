@@ -32,6 +32,8 @@ class Shell {
   /// How long statements wait unless they say otherwise. A procedure may move a thousand regions.
   static constexpr Duration kCallTime = std::chrono::seconds(60);
   static constexpr Duration kProcedureTime = std::chrono::minutes(10);
+  /// No statement waits longer, whatever it says.
+  static constexpr Duration kTimeMax = std::chrono::hours(7 * 24);
 
   /// All of them outlive the shell. `processes`: nullptr if the cluster is not the shell's own.
   /// `progress`: the terminal that shows how far a procedure is; nullptr: none.
