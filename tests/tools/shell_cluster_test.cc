@@ -126,6 +126,19 @@ TEST_CASE("Ctrl-C between statements ends neither a script nor a statement that 
   CHECK(shell.read_all().find("\"1 table\"") != std::string::npos);
 }
 
+TEST_CASE("a lock that is still waited for has the statement that goes on waiting") {
+  ShellProcess shell = ShellProcess::talking();
+  shell.must("create 't', 'f'");
+  const std::string first = shell.must("lock_table 't'").value("procedure");
+  const JsonAnswer waits = shell.ask("lock_table 't', TIMEOUT => 1");
+  CHECK(waits.is("running"));
+  shell.must("unlock " + first);
+  const JsonAnswer held = shell.must(waits.value("again"));
+
+  CHECK(held.has("holds the lock"));
+  CHECK(held.value("procedure") == waits.value("procedure"));
+}
+
 TEST_CASE("a lock that a person holds is listed with who waits for it, and explained") {
   ShellProcess shell = ShellProcess::talking();
   shell.must("create 't', 'f'");

@@ -61,7 +61,7 @@ std::optional<ProcedureInfo> look_at(Shell& shell, ProcedureId id) {
   return std::move(page->procedures.front());
 }
 
-Answer given_up(const Accepted& lock, const Status& why) {
+Answer given_up(const Call& call, const Accepted& lock, const Status& why) {
   Answer answer;
   answer.outcome = Outcome::kRunning;
   answer.status = Status(why.code(), fmt::format("procedure {} waits for the lock; explain {} says "
@@ -69,6 +69,7 @@ Answer given_up(const Accepted& lock, const Status& why) {
                                                  lock.id.value, lock.id.value, lock.id.value));
   answer.nonce = lock.nonce;
   answer.procedure = lock.id;
+  answer.again = call.resume(lock.nonce, std::nullopt);
   return answer;
 }
 
@@ -90,11 +91,11 @@ Answer wait_until_held(Shell& shell, const Call& call, const Accepted& lock) {
       answer.procedure = lock.id;
       return answer;
     }
-    if (!ended.ok()) return given_up(lock, ended.status());
+    if (!ended.ok()) return given_up(call, lock, ended.status());
     const auto info = look_at(shell, lock.id);
     if (info && info->step_name == "HELD") break;
     if (shell.now() >= end) {
-      return given_up(lock, Status(StatusCode::kDeadlineExceeded, "no lock in time"));
+      return given_up(call, lock, Status(StatusCode::kDeadlineExceeded, "no lock in time"));
     }
     progress.look();
   }
