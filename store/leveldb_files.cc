@@ -43,6 +43,10 @@ Status sync_directory(const std::string& directory) {
 std::string parent_of(const std::string& path) {
   const std::size_t last = path.find_last_not_of('/');
   const std::size_t slash = path.find_last_of('/', last);
+  const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  const std::string_view name =
+      last == std::string::npos ? "" : std::string_view(path).substr(begin, last + 1 - begin);
+  if (name == "." || name == "..") return path + "/..";
   if (slash == std::string::npos || last == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }

@@ -26,7 +26,7 @@ Status translate(const leveldb::Status& status);
 /// fsync on the directory itself: POSIX makes the name of a new file durable in no other way.
 Status sync_directory(const std::string& directory);
 
-/// The directory that holds `path` ("." for a bare name).
+/// The directory that holds `path`: "." for a bare name, "./.." for ".".
 [[nodiscard]] std::string parent_of(const std::string& path);
 
 /// Whether `file` is a log or a table of LevelDB: these may be large, and MANIFEST names them.

@@ -64,9 +64,9 @@ Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std
   if (Status opened = store.recover_lease(sink); !opened.ok()) return opened;
   const CommitSequence last = impl.recovered().last;
   SalvageReport done;
-  Status status = copy_logs(impl.directory(), impl.salvage_plan(), done);
-  if (status.ok()) status = give_up_damaged_log(impl.directory(), impl.recovered(), done);
-  if (status.ok()) status = give_up_later_commits(impl.directory(), last, done);
+  const SalvagePlan& plan = impl.salvage_plan();
+  Status status = give_up_damaged_ends(impl.directory(), plan, impl.recovered(), done);
+  if (status.ok()) status = give_up_later_commits(impl.directory(), plan, impl.recovered(), done);
   if (status.ok() && done.changed) status = impl.take_over();
   store.close();
   if (!status.ok()) {
@@ -80,8 +80,8 @@ Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std
     return salvaged;
   }
   salvaged.report = fmt::format(
-      "store {}: {}. Every commit up to {} is kept; every later one is gone. The damaged files are "
-      "in {}",
+      "store {}: {}. Every commit up to {} is kept; every later one is gone. The logs as they "
+      "were are in {}",
       path, done.what, salvaged.last_kept.value, done.copies);
   return salvaged;
 }

@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,7 @@ Result<SalvagePlan> plan_cuts(const LevelDbDirectory& directory, const Manifest&
   std::uint64_t next = 0;
   bool is_over = false;  // what follows does not go on where the rows end
   for (const LiveLog& log : logs) {
+    plan.logs.push_back(log.file);
     const auto bytes = directory.files().read(directory.file(log.file));
     if (!bytes.ok()) return bytes.status();
     const LogFileContents contents = read_log_file(*bytes);
@@ -65,10 +69,21 @@ Result<SalvagePlan> plan_cuts(const LevelDbDirectory& directory, const Manifest&
   return plan;
 }
 
+// The path without slashes at its end. "." and ".." are no names to which something can be added.
+std::string own_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const auto last = std::filesystem::path(path).filename();
+  if (last != "." && last != "..") return path;
+  std::error_code unknown;
+  const auto named = std::filesystem::canonical(path, unknown);
+  return unknown ? path : named.string();
+}
+
 Status make_place_for_copies(const LevelDbDirectory& directory, SalvageReport& done) {
   const LevelDbFiles& files = directory.files();
+  const std::string store = own_name(directory.path());
   for (int number = 1; done.copies.empty() || files.env().FileExists(done.copies); ++number) {
-    done.copies = fmt::format("{}.salvaged-{}", directory.path(), number);
+    done.copies = fmt::format("{}.salvaged-{}", store, number);
   }
   const Status made = translate(files.env().CreateDir(done.copies));
   return made.ok() ? files.sync_directory(parent_of(done.copies)) : made;
@@ -79,6 +94,26 @@ Status copy_aside(const LevelDbDirectory& directory, const std::string& file,
   const LevelDbFiles& files = directory.files();
   const auto bytes = files.read(directory.file(file));
   return bytes.ok() ? files.replace(done.copies + "/" + file, *bytes) : bytes.status();
+}
+
+// Once in a salvage: a second call finds the place of the copies.
+Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan,
+                 const RecoveredLog& log, SalvageReport& done) {
+  if (!done.copies.empty()) return Status();
+  Status status = make_place_for_copies(directory, done);
+  for (const std::string& file : plan.logs) {
+    if (status.ok()) status = copy_aside(directory, file, done);
+  }
+  for (const SegmentPool::File& file : log.files) {
+    if (status.ok()) status = copy_aside(directory, file.name, done);
+  }
+  return status;
+}
+
+void note(SalvageReport& done, std::string_view what) {
+  if (done.changed) done.what += "; ";
+  done.what += what;
+  done.changed = true;
 }
 
 }  // namespace
@@ -102,48 +137,31 @@ Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_ste
   return plan;
 }
 
-Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan, SalvageReport& done) {
-  if (plan.given_up.empty()) return Status();
-  Status status = make_place_for_copies(directory, done);
-  for (const std::string& log : plan.given_up) {
-    if (status.ok()) status = copy_aside(directory, log, done);
-  }
-  done.what = plan.what;
-  done.changed = true;
-  return status;
+Status give_up_damaged_ends(const LevelDbDirectory& directory, const SalvagePlan& plan,
+                            const RecoveredLog& log, SalvageReport& done) {
+  if (plan.given_up.empty() && !log.damage) return Status();
+  if (Status copied = copy_logs(directory, plan, log, done); !copied.ok()) return copied;
+  if (!plan.given_up.empty()) note(done, plan.what);
+  if (log.damage)
+    note(done, fmt::format("{} was damaged ({})", log.damage->file, log.damage->what));
+  return Status();
 }
 
-Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog& log,
-                           SalvageReport& done) {
-  if (!log.damage) return Status();
-  Status status = done.copies.empty() ? make_place_for_copies(directory, done) : Status();
-  for (const SegmentPool::File& file : log.files) {
-    if (status.ok()) status = copy_aside(directory, file.name, done);
-  }
-  if (!status.ok()) return status;
-  done.what += fmt::format("{}{} was damaged ({})", done.changed ? "; " : "", log.damage->file,
-                           log.damage->what);
-  done.changed = true;
-  return status;
-}
-
-Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last,
-                             SalvageReport& done) {
+Status give_up_later_commits(const LevelDbDirectory& directory, const SalvagePlan& plan,
+                             const RecoveredLog& log, SalvageReport& done) {
   const LevelDbFiles& files = directory.files();
   const auto durable = read_marks(files, directory.mark_file());
   const bool damaged = durable.status().code() == StatusCode::kCorruption;
   if (!durable.ok() && !damaged) return durable.status();
-  if (durable.ok() && *durable <= last) return Status();
+  if (durable.ok() && *durable <= log.last) return Status();
 
-  Status status = done.copies.empty() ? make_place_for_copies(directory, done) : Status();
   const std::string name(LevelDbDirectory::kMark);
+  Status status = copy_logs(directory, plan, log, done);
   if (status.ok()) status = copy_aside(directory, name, done);
-  if (status.ok()) status = replace_marks(files, directory.mark_file(), last);
+  if (status.ok()) status = replace_marks(files, directory.mark_file(), log.last);
   if (!status.ok()) return status;
-  done.what += done.changed ? "; " : "";
-  done.what += damaged ? fmt::format("{} was damaged and is written anew", name)
-                       : fmt::format("{} said that commit {} was durable", name, durable->value);
-  done.changed = true;
+  note(done, damaged ? fmt::format("{} was damaged and is written anew", name)
+                     : fmt::format("{} said that commit {} was durable", name, durable->value));
   return status;
 }
 

@@ -14,6 +14,7 @@
 
 #include "../step_files.h"
 #include "../store_fixture.h"
+#include "leveldb_salvage.h"
 #include "log/segment_pool.h"
 #include "pv2/base/random.h"
 #include "support/catch.h"
@@ -128,6 +129,20 @@ std::string damage(Ground& ground) {
   }
 }
 
+// The refusal names one file, or two if it may be either.
+void must_have_copied_what_was_named(const Status& refused,
+                                     const std::map<std::string, std::string>& before,
+                                     const fs::path& copies) {
+  for (const auto& [file, bytes] : before) {
+    const fs::path name = fs::path(file).filename();
+    if (refused.message().find("/" + name.string()) != std::string_view::npos) continue;
+    if (refused.message().find(name.string()) == std::string_view::npos) continue;
+    INFO(refused.to_string() << "; " << file);
+    REQUIRE(fs::exists(copies / name));
+    REQUIRE(read_file(copies / name) == bytes);
+  }
+}
+
 TEST_CASE(
     "after any damage of the log salvage keeps the state after one commit, and work goes on") {
   int salvaged = 0;
@@ -158,6 +173,7 @@ TEST_CASE(
       for (const auto& [copy, bytes] : copies) {
         REQUIRE(bytes == before.at(ground.path() + "/" + fs::path(copy).filename().string()));
       }
+      must_have_copied_what_was_named(refused, before, salvage.value().copies);
       for (const fs::path& file : ground.log_files()) REQUIRE(read_file(file) == before.at(file));
       ground.must_have(salvage.value().last_kept.value);
       REQUIRE_FALSE(LevelDbProcedureStore::salvage(ground.path()).value().changed);
@@ -193,12 +209,14 @@ TEST_CASE("a database that has lost everything is salvaged to an empty one, and 
     }
     const Status refused = ground.open_and([](LevelDbProcedureStore&, RecordingSink&) {});
     REQUIRE(refused.code() == StatusCode::kCorruption);
+    const auto before = fingerprint(ground.path());
 
     const auto salvage = LevelDbProcedureStore::salvage(ground.path());
 
     INFO(salvage.status().to_string());
     REQUIRE(salvage.ok());
     REQUIRE(salvage.value().last_kept.value == 0);
+    must_have_copied_what_was_named(refused, before, salvage.value().copies);
     ground.must_have(0);
     ground.commit(8);
     ground.must_have(8);
@@ -299,6 +317,72 @@ TEST_CASE("zeros that a power cut has left behind LevelDB's files are nothing to
   REQUIRE(damaged.value().changed);
   REQUIRE(damaged.value().report.find("MANIFEST") == std::string::npos);
   ground.must_have(damaged.value().last_kept.value);
+}
+
+// Of such damage only the marks tell.
+TEST_CASE("salvage of a log whose last frame is damaged keeps a copy of that frame") {
+  const bool marks_are_damaged = GENERATE(false, true);
+  Ground ground(6, 60'000);
+  ground.commit(20);
+  const fs::path file = ground.log_files().front();
+  const std::string bytes = read_file(file);
+  overwrite(file, frame_ends(bytes).back() - 1, std::string(1, static_cast<char>(~bytes.back())));
+  if (marks_are_damaged) overwrite(ground.path() + "/PV2-DURABLE", 3, "X");
+  const Status refused = ground.open_and([](LevelDbProcedureStore&, RecordingSink&) {});
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  const auto before = fingerprint(ground.path());
+
+  const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+  REQUIRE(salvage.ok());
+  REQUIRE(salvage.value().last_kept.value == 19);
+  REQUIRE(read_file(fs::path(salvage.value().copies) / file.filename()) == before.at(file));
+  must_have_copied_what_was_named(refused, before, salvage.value().copies);
+  ground.must_have(19);
+}
+
+TEST_CASE("a salvage that is cut off anywhere has copied what it gives up, or it is refused on") {
+  bool finished = false;
+  for (std::size_t cut = 0; !finished; ++cut) {
+    INFO("power off before operation " << cut);
+    CrashEnv env;
+    {
+      Writer writer(env);
+      REQUIRE(writer.open().ok());
+      for (int i = 1; i <= 5; ++i) REQUIRE(writer.write(std::to_string(i)).ok());
+      writer.store().close();
+    }
+    const std::string file = step_files(env).back();
+    std::string bytes = env.contents(file);
+    bytes[frame_ends(bytes).back() - 1] ^= 1;
+    env.set_contents(file, bytes);
+    const LevelDbDirectory directory("store", LevelDbFiles(env, env.directory_sync()));
+    const auto plan = plan_salvage(directory, /*has_step_log=*/true);
+    REQUIRE(plan.ok());
+    const auto log =
+        recover_log(directory.files(), "store", read_frame(bytes, 0)->segment, CommitSequence{0});
+    REQUIRE(log.value().last.value == 4);
+
+    env.crash_before_operation(cut);
+    SalvageReport done;
+    Status status = give_up_damaged_ends(directory, *plan, *log, done);
+    if (status.ok()) status = give_up_later_commits(directory, *plan, *log, done);
+    finished = status.ok();
+    env.crash();
+    env.reboot();
+
+    Writer next(env);
+    const Status opened = next.open();
+    if (opened.ok()) {
+      REQUIRE(load_rows(next.store()).size() == 4);
+      REQUIRE(env.contents("store.salvaged-1/" + name_in_store(file)) == bytes);
+    } else {
+      REQUIRE(opened.code() == StatusCode::kCorruption);
+      REQUIRE(env.contents(file) == bytes);
+    }
+    REQUIRE(opened.ok() >= finished);
+    next.store().close();
+  }
 }
 
 TEST_CASE("commits that a salvage gave up do not come back, though their frames are on the disk") {
