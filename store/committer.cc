@@ -208,7 +208,10 @@ void Committer::write_and_publish(CommitList taken, Thread by) noexcept {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     gathering_.published(unit.size());
-    if (failure_.ok()) failure_ = write(unit);
+    if (failure_.ok()) {
+      failure_ = write(unit);
+      if (!failure_.ok()) writer_.writing_ended();
+    }
     if (!failure_.ok())
       unit.for_each([this](CommitRequest& request) { request.status = failure_; });
     if (dropped_.load(std::memory_order_relaxed)) return;

@@ -39,6 +39,9 @@ namespace pv2 {
 class UnitWriter {
  public:
   virtual Status write(const CommitList& unit) = 0;
+  /// A unit has failed, in write() or before it: nothing more is written. Called once, before the
+  /// sink gets that unit.
+  virtual void writing_ended() noexcept {}
 
  protected:
   ~UnitWriter() = default;
@@ -53,7 +56,8 @@ class Committer {
   };
   struct Options {
     Thread thread = Thread::kOwn;
-    StoreLimits limits;  ///< A request above them fails, and with it everything after it.
+    StoreLimits
+        limits;  ///< A request above them fails, and with it its unit and everything after it.
     StoreLimits
         unit_size;  ///< A unit is cut before it exceeds this; one request may exceed it alone.
   };

@@ -113,7 +113,7 @@ Status LevelDbRows::take_over() {
   return applied;
 }
 
-Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) const {
+Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) const noexcept {
   std::string value;
   const leveldb::Status found = db_->Get(checked(), slice(full_key), &value);
   if (found.IsNotFound()) return std::optional<std::string>();
@@ -125,7 +125,7 @@ Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) c
   return std::optional<std::string>(std::move(value));
 }
 
-std::unique_ptr<leveldb::Iterator> LevelDbRows::rows() const {
+std::unique_ptr<leveldb::Iterator> LevelDbRows::rows() const noexcept {
   leveldb::ReadOptions options = checked();
   options.fill_cache = false;  // a scan reads each block once; the cache is for get()
   return std::unique_ptr<leveldb::Iterator>(db_->NewIterator(options));
@@ -140,7 +140,7 @@ Status LevelDbRows::visit(const leveldb::Iterator& rows, const RowVisitor& visit
 }
 
 // Each write may make one table.
-bool LevelDbRows::may_stop_within(std::size_t writes) const {
+bool LevelDbRows::may_stop_within(std::size_t writes) const noexcept {
   std::string tables;
   const bool known = db_->GetProperty("leveldb.num-files-at-level0", &tables);
   return !known || std::strtoull(tables.c_str(), nullptr, 10) + writes >= kTablesMax;

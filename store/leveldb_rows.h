@@ -32,7 +32,9 @@
 
 namespace pv2 {
 
-/// Reads are thread-safe, between open() and close(); one thread at a time does everything else.
+/// Reads are thread-safe, between open() and close(); one thread at a time does everything else. An
+/// exception inside a call of LevelDB, as without memory, would leave its mutex locked, or unlock
+/// it twice: so calls that read are noexcept, and end the process.
 class LevelDbRows final : public CheckpointWriter {
  public:
   struct Options {
@@ -63,11 +65,11 @@ class LevelDbRows final : public CheckpointWriter {
   [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
   /// Says whether LevelDB may stop one of the next `writes` writes until a compaction has ended. It
   /// never stops the first write after open(). True also if LevelDB does not tell.
-  [[nodiscard]] bool may_stop_within(std::size_t writes) const;
+  [[nodiscard]] bool may_stop_within(std::size_t writes) const noexcept;
 
-  Result<std::optional<std::string>> get(std::string_view full_key) const;
+  Result<std::optional<std::string>> get(std::string_view full_key) const noexcept;
   /// All rows as of now.
-  [[nodiscard]] std::unique_ptr<leveldb::Iterator> rows() const;
+  [[nodiscard]] std::unique_ptr<leveldb::Iterator> rows() const noexcept;
   /// Calls `visit` with the row at `rows`, unless it is too short to be one.
   Status visit(const leveldb::Iterator& rows, const RowVisitor& visit) const;
   /// What a failure to read means; if a file is damaged, which one. `act`: "reading".

@@ -31,7 +31,8 @@ SegmentNumber random_segment() {
 // The first commit calls it: by then the caller that opened the store has read what it needs, and
 // found it good. Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
-  Status status = rows_.take_over();
+  Status status = look_at_directory();
+  if (status.ok()) status = rows_.take_over();
   if (recovered_.next == kNoSegment) recovered_.next = random_segment();
   // From here on LevelDB's log holds checkpoints, and no commits.
   if (status.ok() && is_older_format_) status = directory_.mark_complete();
@@ -53,7 +54,7 @@ Status LevelDbProcedureStore::Impl::take_over() {
 Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();
-  const std::size_t at_once = rows_.may_stop_within(options_.segments) ? kTakenOverAtOnce : 1;
+  const std::size_t at_once = rows_.may_stop_within(overlay_.size()) ? kTakenOverAtOnce : 1;
   while (status.ok() && !overlay_.empty()) {
     const Overlay::Checkpoint checkpoint = overlay_.begin_take_over(at_once);
     next.value = checkpoint.segment.value + 1;
@@ -67,14 +68,30 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
     nothing.last = nothing.needs = recovered_.last;
     status = rows_.write_checkpoint(nothing, recovered_.next);
   }
-  // The names of its files may never have been synced.
-  if (status.ok() && !recovered_.files.empty()) {
-    status = directory_.files().sync_directory(directory_.path());
-  }
-  return status;
+  return status.ok() && !recovered_.files.empty() ? sync_log() : status;
 }
 
-// Commits would go on in a directory that was removed, where nobody would find them.
+// A process that was killed may have left a file that it had filled in part and not synced, and
+// names that it had not synced. A commit that goes past the page cache syncs only its own blocks.
+Status LevelDbProcedureStore::Impl::sync_log() const {
+  for (const SegmentPool::File& known : recovered_.files) {
+    const auto file = log_files_.open(directory_.file(known.name));
+    if (!file.ok()) return file.status();
+    if (Status synced = (*file)->sync(); !synced.ok()) return synced;
+  }
+  return directory_.files().sync_directory(directory_.path());
+}
+
+// LevelDB opens files by their names, too, when a write makes it begin a log.
+Status LevelDbProcedureStore::Impl::write_checkpoint(const Overlay::Checkpoint& checkpoint,
+                                                     SegmentNumber next) {
+  Status there = look_at_directory();
+  return there.ok() ? rows_.write_checkpoint(checkpoint, next) : there;
+}
+
+// Commits would go on in a directory that was removed, where nobody would find them. A directory
+// that was put in its place has other files under the same names: so this is called before a file
+// is opened. It is called after a write as well, because the directory may go at any moment.
 Status LevelDbProcedureStore::Impl::look_at_directory() const {
   if (!options_.env.has_value()) return lock_.check(directory_.lock_file(), directory_.path());
   return directory_.has_marker() ? Status() : store_is_gone(directory_.path(), "its marker is");

@@ -26,6 +26,7 @@
 #include "log/overlay.h"
 #include "log/segment_pool.h"
 #include "log/step_log.h"
+#include "log/watched_files.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/mutex.h"
 #include "pv2/store/leveldb_procedure_store.h"
@@ -34,7 +35,7 @@
 namespace pv2 {
 
 /// As thread-safe as the store. One thread at a time writes.
-class LevelDbProcedureStore::Impl final : public UnitWriter {
+class LevelDbProcedureStore::Impl final : public UnitWriter, private CheckpointWriter {
  public:
   Impl(std::string path, LevelDbOptions options);
   ~Impl() {
@@ -47,6 +48,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit);
   void close() noexcept;
   Status write(const CommitList& unit) override;
+  void writing_ended() noexcept override { checkpointer_.stop_soon(); }
   /// For salvage: opens what can be kept,
   void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
   [[nodiscard]] const LevelDbDirectory& directory() const noexcept { return directory_; }
@@ -94,6 +96,8 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status compare_with_mark() const;
   [[nodiscard]] Status log_is_damaged(const RecoveredLog::Damage& damage) const;
   Status move_log_into_database();
+  Status sync_log() const;
+  Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override;
   Status look_at_directory() const;
   Status closed() const;
 
@@ -103,6 +107,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   StoreLock lock_;
   LevelDbRows rows_;
   Overlay overlay_;
+  mutable WatchedFiles log_files_;  // const members open its files, too
   SegmentPool pool_;
   Checkpointer checkpointer_;
   StepLog log_;

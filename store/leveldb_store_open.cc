@@ -64,13 +64,14 @@ LevelDbProcedureStore::Impl::Impl(std::string path, LevelDbOptions options)
       mark_(directory_.files(), segment_files_of(options_), directory_.mark_file()),
       rows_(directory_, {.write_buffer_bytes = options_.write_buffer_bytes,
                          .block_cache_bytes = options_.block_cache_bytes}),
-      pool_(segment_files_of(options_), directory_.files().directory_sync(), directory_.path(),
+      log_files_(segment_files_of(options_), [this] { return look_at_directory(); }),
+      pool_(log_files_, directory_.files().directory_sync(), directory_.path(),
             {.bytes_min = kFirstSegmentBytes,
              .bytes_max = options_.segment_bytes,
              .files_max = options_.segments}),
-      checkpointer_(overlay_, pool_, rows_,
+      checkpointer_(overlay_, pool_, *this,
                     is_pumped() ? Checkpointer::Thread::kCaller : Checkpointer::Thread::kOwn),
-      log_(segment_files_of(options_), directory_.path(), overlay_, checkpointer_) {}
+      log_(log_files_, directory_.path(), overlay_, checkpointer_) {}
 
 Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   PV2_ASSERT(committer_ == nullptr, "recover_lease is called once");
@@ -103,10 +104,10 @@ Status LevelDbProcedureStore::Impl::acquire() {
   using Contents = LevelDbDirectory::Contents;
   auto contents = directory_.examine();
   if (!contents.ok()) return contents.status();
+  const Status no_store(StatusCode::kNotFound,
+                        fmt::format("there is no store at {}", directory_.path()));
   const bool nothing = *contents == Contents::kMissing || *contents == Contents::kEmpty;
-  if (nothing && !options_.create_if_missing) {
-    return Status(StatusCode::kNotFound, fmt::format("there is no store at {}", directory_.path()));
-  }
+  if (nothing && !options_.create_if_missing) return no_store;
   if (*contents == Contents::kMissing) {
     Status status = directory_.create();
     if (!status.ok()) return status;
@@ -122,6 +123,7 @@ Status LevelDbProcedureStore::Impl::acquire() {
   const bool create = *contents != Contents::kStore && !is_older_format_;
   Status status;
   if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
+  if (status.ok() && create && !options_.create_if_missing) return no_store;
   std::vector<ShownFile> shown;
   if (status.ok()) status = create ? directory_.mark_unfinished() : look_at_files(shown);
   if (status.ok() && *contents == Contents::kUnfinished) {

@@ -50,12 +50,12 @@ void Overlay::add(std::shared_ptr<Segment> segment) {
   segments_.push_back(std::move(segment));
 }
 
-bool Overlay::empty() const {
+std::size_t Overlay::size() const {
   MutexLock lock(segments_mutex_);
-  return segments_.empty();
+  return segments_.size();
 }
 
-void Overlay::index_all() {
+void Overlay::index_all() noexcept {
   std::vector<std::shared_ptr<Segment>> all;
   {
     MutexLock lock(segments_mutex_);
@@ -71,7 +71,7 @@ void Overlay::index_these(const std::vector<std::shared_ptr<Segment>>& segments)
   }
 }
 
-std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
+std::optional<Overlay::Found> Overlay::get(std::string_view full_key) noexcept {
   for (;;) {
     MutexLock lock(segments_mutex_);
     if (index_some_of(segments_)) continue;
@@ -89,7 +89,8 @@ bool Overlay::sort_some() {
                      [](const auto& segment) { return segment->sort_some(); });
 }
 
-Overlay::Snapshot Overlay::collect(std::string_view prefix, const std::function<void()>& and_then) {
+Overlay::Snapshot Overlay::collect(std::string_view prefix,
+                                   const std::function<void()>& and_then) noexcept {
   for (;;) {
     MutexLock lock(segments_mutex_);
     if (index_some_of(segments_) || sort_some()) continue;

@@ -11,6 +11,9 @@
 // then, and looks in the indexes only, in the same section. Indexes grow under the mutex, in the
 // order of the commits: that of a segment only when those of all older ones are complete. So what a
 // reader sees is of one moment, and no older than the commits that were durable when it began.
+//
+// How it fails: without memory an index would go on behind a row that it does not have, and a later
+// read would miss that row. So what adds to an index is noexcept, and ends the process.
 
 #pragma once
 
@@ -64,13 +67,15 @@ class Overlay {
   /// Adds a segment that is newer than all others.
   void add(std::shared_ptr<Segment> segment) PV2_EXCLUDES(segments_mutex_);
   /// Indexes what is durable now, so that the next read need not.
-  void index_all() PV2_EXCLUDES(segments_mutex_);
+  void index_all() noexcept PV2_EXCLUDES(segments_mutex_);
 
   /// nullopt: the database is to be asked.
-  [[nodiscard]] std::optional<Found> get(std::string_view full_key) PV2_EXCLUDES(segments_mutex_);
+  [[nodiscard]] std::optional<Found> get(std::string_view full_key) noexcept
+      PV2_EXCLUDES(segments_mutex_);
   /// The rows whose full keys begin with `prefix`, deleted ones too. `and_then` is called in the
   /// same instant: what it takes from the database fits to the rows.
-  [[nodiscard]] Snapshot collect(std::string_view prefix, const std::function<void()>& and_then)
+  [[nodiscard]] Snapshot collect(std::string_view prefix,
+                                 const std::function<void()>& and_then) noexcept
       PV2_EXCLUDES(segments_mutex_);
   /// Collects what the database needs before the oldest segment can be removed: the rows of that
   /// segment, except those that the next segment replaces. The oldest segment does not grow any
@@ -82,7 +87,9 @@ class Overlay {
   [[nodiscard]] Checkpoint begin_take_over(std::size_t bytes_max) PV2_EXCLUDES(segments_mutex_);
   /// Removes the segments of a checkpoint. Called when the database has its rows.
   void end_checkpoint(const Checkpoint& checkpoint) PV2_EXCLUDES(segments_mutex_);
-  [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
+  /// How many segments there are.
+  [[nodiscard]] std::size_t size() const PV2_EXCLUDES(segments_mutex_);
+  [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_) { return size() == 0; }
 
  private:
   // How many rows are looked at without letting a reader in.

@@ -84,7 +84,8 @@ class SystemFile final : public SegmentFile {
     return may_be_direct_;
   }
   // Whether a direct write with RWF_DSYNC is durable when it returns. A FUSE server need not sync
-  // for it, and what other file systems do was not looked at.
+  // for it, and what other file systems do was not looked at. Ext2 and ext3 have the number of
+  // ext4.
   [[nodiscard]] bool syncs_direct_writes() const {
     constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // not in linux/magic.h everywhere
     struct statfs facts {};

@@ -11,9 +11,12 @@
 
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <set>
 
+#include "leveldb_files.h"
 #include "log/segment_pool.h"
 #include "step_files.h"
 #include "store_fixture.h"
@@ -205,6 +208,20 @@ TEST_CASE("without create_if_missing no store is created where there is none") {
 
   REQUIRE(refused.code() == StatusCode::kNotFound);
   REQUIRE_FALSE(fs::exists(directory.path("store")));
+}
+
+TEST_CASE("without create_if_missing a store that was never finished is none, and stays so") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path, 0);
+  write_file(path + "/PV2-STORE", "pv2 store\nformat 3\ncreating\n");
+  const auto before = fingerprint(path);
+
+  const Status refused = open_and_close(path, {.create_if_missing = false});
+
+  REQUIRE(refused.code() == StatusCode::kNotFound);
+  REQUIRE(fingerprint(path) == before);
+  REQUIRE(open_and_close(path).ok());
 }
 
 TEST_CASE("a newer format is refused with both versions and left as it is") {
@@ -402,6 +419,96 @@ TEST_CASE("a directory that is removed, moved or replaced under a store fails it
                ContainsSubstring("store " + path + " was removed, moved or replaced"));
   REQUIRE(commit(2) == failed);
   store.close();
+}
+
+TEST_CASE("a store that is put in the place of an open one keeps every byte") {
+  const bool in_use = GENERATE(false, true);
+  const std::size_t segment_bytes = GENERATE(std::size_t{1}, std::size_t{16} << 20);
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  const std::string other = directory.path("other");
+  LevelDbOptions options{.segment_bytes = segment_bytes, .committer = kPump};
+  const auto live = [&](const std::string& at, const std::function<void()>& before_last) {
+    RecordingSink sink;
+    LevelDbProcedureStore store(at, options);
+    REQUIRE(store.recover_lease(sink).ok());
+    std::deque<Request> requests(10);
+    Status status;
+    const std::size_t commits = before_last && !in_use ? 1 : requests.size();
+    for (std::size_t i = 0; i < commits; ++i) {
+      if (i + 1 == commits && before_last) before_last();
+      requests[i].batch.put(Space::kHost, std::to_string(i), "value in " + at);
+      store.commit(requests[i]);
+      store.pump();
+      status = requests[i].status;
+    }
+    store.close();
+    return status;
+  };
+  REQUIRE(live(other, {}).ok());
+  REQUIRE(live(path, {}).ok());
+  std::map<std::string, std::string> before;
+
+  const Status failed = live(path, [&] {
+    fs::rename(path, directory.path("moved"));
+    fs::rename(other, path);
+    before = fingerprint(path);
+  });
+
+  REQUIRE_THAT(std::string(failed.message()),
+               ContainsSubstring("store " + path + " was removed, moved or replaced"));
+  REQUIRE(fingerprint(path) == before);
+  REQUIRE(open_load_and_close(path).ok());
+  REQUIRE(open_load_and_close(directory.path("moved")).ok());
+}
+
+// LevelDB begins a log when the table in its memory is full, and opens it by its name.
+TEST_CASE("a checkpoint begins no file in a directory that is put in the store's place") {
+  const TemporaryDirectory directory;
+  // Commits until `is_over` says so. Each fills a segment, and moves an earlier one.
+  const auto live = [&](const std::string& path, const std::function<bool(int)>& is_over) {
+    RecordingSink sink;
+    LevelDbProcedureStore store(
+        path, {.write_buffer_bytes = 65'536, .segment_bytes = 1, .committer = kPump});
+    REQUIRE(store.recover_lease(sink).ok());
+    std::deque<Request> requests;
+    for (int commits = 1; requests.empty() || requests.back().status.ok(); ++commits) {
+      requests.emplace_back().batch.put(Space::kHost, std::to_string(commits),
+                                        std::string(9'000, 'v'));
+      store.commit(requests.back());
+      store.pump();
+      if (is_over(commits)) break;
+    }
+    store.close();
+  };
+  const auto logs = [](const std::string& path) {
+    std::set<std::string> names;
+    for (const auto& [file, bytes] : fingerprint(path)) {
+      if (file.ends_with(".log")) names.insert(file);
+    }
+    return names;
+  };
+  const std::string twin = directory.path("twin");
+  std::set<std::string> first;
+  int until_next = 0;
+  live(twin, [&](int commits) {
+    if (commits == 1) first = logs(twin);
+    until_next = commits;
+    return logs(twin) != first;
+  });
+  const std::string path = directory.path("store");
+  std::map<std::string, std::string> before;
+
+  live(path, [&](int commits) {
+    if (commits + 1 != until_next) return false;
+    fs::rename(path, directory.path("moved"));
+    fs::rename(twin, path);
+    before = fingerprint(path);
+    return false;
+  });
+
+  REQUIRE_FALSE(before.empty());
+  REQUIRE(fingerprint(path) == before);
 }
 
 TEST_CASE("an invalid path, and one that leads nowhere, is refused with a message that says why") {
@@ -721,6 +828,38 @@ TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and reports w
   REQUIRE(scan_rows(store, Space::kHost, "") ==
           std::vector<std::string>{"1=value of 1", "2=value of 2"});
   store.close();
+}
+
+TEST_CASE("the copies of a salvage lie beside the store, however its path ends") {
+  const auto end = GENERATE(std::string("/"), std::string("//"), std::string("/."),
+                            std::string("/./"), std::string("/below/.."));
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path, 5);
+  fs::create_directory(path + "/below");
+  flip_byte(steps(path), "value of 3");
+
+  const auto salvaged = LevelDbProcedureStore::salvage(path + end);
+
+  INFO(salvaged.status().to_string());
+  REQUIRE(salvaged.ok());
+  REQUIRE(salvaged.value().changed);
+  REQUIRE(fs::equivalent(salvaged.value().copies, path + ".salvaged-1"));
+  REQUIRE(fs::is_regular_file(path + ".salvaged-1/PV2-STEPS-1"));
+  for (const auto& [file, bytes] : fingerprint(path)) {
+    REQUIRE(file.find("salvaged", path.size()) == std::string::npos);
+  }
+}
+
+TEST_CASE("the directory that holds a path is another one, also if the path ends in dots") {
+  CHECK(parent_of("orders") == ".");
+  CHECK(parent_of("orders/") == ".");
+  CHECK(parent_of("data/orders//") == "data");
+  CHECK(parent_of("/orders") == "/");
+  CHECK(parent_of(".") == "./..");
+  CHECK(parent_of("data/..") == "data/../..");
+  CHECK(parent_of("data/./") == "data/.//..");
+  CHECK(parent_of("data/..orders") == "data");
 }
 
 TEST_CASE("salvage leaves stores alone that are sound, in use, or beyond repair") {

@@ -44,6 +44,7 @@ struct Ground final : UnitWriter {
   using Thread = Committer::Thread;
 
   Status answer;
+  int ended = 0;
   bool queues_one = false;
   SayingSink sink;
   std::deque<Request> requests{4};
@@ -56,6 +57,7 @@ struct Ground final : UnitWriter {
     if (std::exchange(queues_one, false)) committer.commit(requests[1]);
     return answer;
   }
+  void writing_ended() noexcept override { ++ended; }
   CommitList list(std::size_t count) {
     CommitList all;
     for (std::size_t i = 0; i < count; ++i) all.push_back(requests[i]);
@@ -88,6 +90,26 @@ TEST_CASE("nothing more is promised after a failure") {
   ground.answer = Status(StatusCode::kIoError, "the disk is gone");
   ground.committer.commit(ground.requests[0]);
   CHECK(ground.sink.wait_for(2) == Words{"end", "end"});
+  ground.committer.close();
+}
+
+TEST_CASE("the writer is told once that a unit has failed, also if it has never seen that unit") {
+  const bool is_too_large = GENERATE(false, true);
+  Ground ground(Ground::Thread::kCaller, kOneEach);
+  ground.committer.commit(ground.requests[0]);
+  ground.committer.pump();
+  CHECK(ground.ended == 0);
+  if (is_too_large) {
+    ground.requests[1].batch.put(Space::kHost, "large", std::string(2 << 20, 'v'));
+  } else {
+    ground.answer = Status(StatusCode::kIoError, "the disk is gone");
+  }
+  ground.committer.commit(ground.requests[1]);
+  ground.committer.pump();
+  CHECK(ground.ended == 1);
+  ground.committer.commit(ground.requests[2]);
+  ground.committer.pump();
+  CHECK(ground.ended == 1);
   ground.committer.close();
 }
 
