@@ -10,7 +10,8 @@
 // anything in it has changed: recover_lease(), get() and scan() write nothing into a store that
 // exists, the first commit does. The first write that fails is the last of this run. Damage is
 // reported with the name of its file, and never skipped. If the directory is removed, moved or
-// replaced, the next write fails.
+// replaced, the next write fails. A read or a write for which the system gives no memory ends the
+// process: LevelDB, and the index of the log, would not be whole afterwards.
 
 #pragma once
 
@@ -29,7 +30,8 @@ namespace pv2 {
 class SegmentFiles;
 
 struct LevelDbOptions {
-  /// Whether a path where nothing exists becomes a new store; if not, kNotFound.
+  /// Whether a path with nothing, or a store that was never finished, becomes a new store; if not,
+  /// kNotFound.
   bool create_if_missing = true;
   /// How much LevelDB keeps in memory before it writes a table. A restart replays as much, or the
   /// last checkpoint if that is larger. 4 MiB is LevelDB's default.
@@ -94,12 +96,12 @@ class LevelDbProcedureStore final : public ProcedureStore {
   struct Salvaged {
     bool changed = false;      ///< False: nothing was damaged, and nothing was touched.
     CommitSequence last_kept;  ///< Every commit up to this one is there; every later one is gone.
-    std::string copies;        ///< The directory with the damaged files as they were.
+    std::string copies;        ///< The directory with the logs as they were.
     std::string report;        ///< The same in words, for the operator.
   };
   /// Gives up what the log of a store that recover_lease() refused has behind a damage, so that it
   /// opens again. This loses acknowledged commits, so the library never calls it by itself. The
-  /// files are copied aside first. kNotSupported: a damaged table or MANIFEST, or only a state
+  /// logs are copied aside first. kNotSupported: a damaged table or MANIFEST, or only a state
   /// could be left that no commit has made. The store must not be open (kBusy).
   static Result<Salvaged> salvage(const std::string& path);
 

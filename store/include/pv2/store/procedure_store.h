@@ -5,9 +5,9 @@
 // the finished requests come back in commit order, in one list per sync. A store keeps rows and
 // does not know what a procedure is.
 //
-// How it fails: loudly and for good. After the first commit that fails, nothing more is written in
-// this run; every later request comes back with the failure, in order. What is on disk stays
-// consistent, and a new process goes on from it.
+// How it fails: loudly and for good. After the first commit that fails, no later one is written in
+// this run; every later request comes back with the failure, in order. Threads of the store finish
+// what they have begun. What is on disk stays consistent, and a new process goes on from it.
 
 #pragma once
 
@@ -111,7 +111,7 @@ class ProcedureStore {
   virtual void wake_writer() {}
 
   /// The value of a row as of the last durable commit; nullopt when there is none. Thread-safe. May
-  /// read the disk.
+  /// read the disk. A store may end the process if there is no memory for a read.
   virtual Result<std::optional<std::string>> get(Space space, std::string_view key) = 0;
 
   /// Visits the rows of one space whose keys begin with `prefix`, in key order, as of some durable
