@@ -437,7 +437,7 @@ TEST_CASE("a store that is put in the place of an open one keeps every byte") {
     const std::size_t commits = before_last && !in_use ? 1 : requests.size();
     for (std::size_t i = 0; i < commits; ++i) {
       if (i + 1 == commits && before_last) before_last();
-      requests[i].batch.put(Space::kHost, std::to_string(i), "value in " + at);
+      requests[i].batch.put(Space::kHost, std::to_string(i), at + std::string(3'000, 'v'));
       store.commit(requests[i]);
       store.pump();
       status = requests[i].status;
