@@ -17,7 +17,7 @@
 namespace pv2 {
 
 EngineState::EngineState(const ExecutorOptions& options, const EngineAge& age)
-    : ids(options.store->name(), age),
+    : ids(options.store->name(), options.store->limits(), age),
       submissions{
           .completed{options.max_results_in_memory, options.max_result_bytes_in_memory},
           .retention{options.retention, options.store->keeps_records()},

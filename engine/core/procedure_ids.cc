@@ -15,6 +15,17 @@
 #include "records/watermark.h"
 
 namespace pv2 {
+namespace {
+
+// More than the watermark itself takes in a batch.
+constexpr std::size_t kWatermarkBytes = 128;
+
+// Bytes of a row in a batch: its operation, its space and two lengths (RowBatch::encoded()).
+std::size_t bytes_of(const std::string& key, const std::string& row) {
+  return key.size() + row.size() + 2 + 2 * sizeof(std::uint32_t);
+}
+
+}  // namespace
 
 void ProcedureIds::begin(ProcedureId highest) noexcept {
   has_begun_ = true;
@@ -49,10 +60,25 @@ void ProcedureIds::write_watermark(std::uint64_t next_id, Reply<Status> reply, E
   std::string row;
   encode_watermark({next_id, age_.mark()}, row);
   commit->batch.put(Space::kEngine, kWatermarkKey, row);
-  for (const auto& [key, schema] : rows_) commit->batch.put(Space::kEngine, key, schema);
-  rows_.clear();
+  RowBatch& batch = commit->batch;
+  while (!rows_.empty() && batch.operations() < limits_.batch_operations) {
+    const auto& [key, schema] = rows_.back();
+    if (batch.bytes() + bytes_of(key, schema) > limits_.batch_bytes) break;
+    batch.put(Space::kEngine, key, schema);
+    rows_.pop_back();
+  }
   is_writing_ = true;
   effects.commits.push_back(*commit.release());
+}
+
+Status ProcedureIds::take_along(std::string key, std::string row) {
+  if (kWatermarkBytes + bytes_of(key, row) > limits_.batch_bytes) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the row '" + key + "' has " + std::to_string(row.size()) +
+                      " bytes, which is more than " + store_name_ + " takes in one batch");
+  }
+  rows_.emplace_back(std::move(key), std::move(row));
+  return Status();
 }
 
 void ProcedureIds::written(std::uint64_t watermark) noexcept {

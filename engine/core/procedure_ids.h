@@ -9,6 +9,7 @@
 #include <pv2/base/assert.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
+#include <pv2/store/procedure_store.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,9 +31,10 @@ class ProcedureIds {
   /// during one sync.
   static constexpr std::uint64_t kBlock = 1'000'000;
 
-  /// `store_name` is for messages. The watermark's row carries the mark of `age` too.
-  ProcedureIds(std::string store_name, const EngineAge& age)
-      : store_name_(std::move(store_name)), age_(age) {}
+  /// `store_name` is for messages; `limits` are those of the store. The watermark's row carries the
+  /// mark of `age` too.
+  ProcedureIds(std::string store_name, const StoreLimits& limits, const EngineAge& age)
+      : store_name_(std::move(store_name)), limits_(limits), age_(age) {}
 
   /// What the store's watermark says. Called once at most, before begin().
   void load_watermark(std::uint64_t watermark) noexcept { durable_watermark_ = watermark; }
@@ -51,10 +53,11 @@ class ProcedureIds {
   void write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects);
   /// The watermark is durable.
   void written(std::uint64_t watermark) noexcept;
-  /// The next watermark takes along this row of Space::kEngine (schema_rows.h).
-  void take_along(std::string key, std::string row) {
-    rows_.emplace_back(std::move(key), std::move(row));
-  }
+  /// The next watermarks take along this row of Space::kEngine (schema_rows.h), each as many rows
+  /// as fit into its batch. kInvalidArgument: the row fits into none.
+  Status take_along(std::string key, std::string row);
+  /// Whether rows are left that the last watermark did not take along.
+  [[nodiscard]] bool has_more_to_take_along() const noexcept { return !rows_.empty(); }
 
   /// Whether `id` was issued in this life or an earlier one.
   [[nodiscard]] bool was_issued(ProcedureId id) const noexcept { return id && id.value < next_; }
@@ -67,6 +70,7 @@ class ProcedureIds {
 
  private:
   const std::string store_name_;
+  const StoreLimits limits_;
   const EngineAge& age_;
   bool has_begun_ = false;
   bool is_writing_ = false;

@@ -66,17 +66,22 @@ Status what_still_runs(const EngineCore& core) {
 }
 
 // Ids are issued only below a durable bound; this also proves that the store can be written, before
-// anything goes on.
+// anything goes on. Rows that do not fit into its batch follow in further ones.
 Status write_first_bound(EngineCore& core, Publisher& publisher) {
-  return block<Status>(core, "open()", [&](Reply<Status> reply) {
-    Effects bound;
-    {
-      StateLock lock(core);
-      core.state.ids.write_watermark(core.state.ids.next() + ProcedureIds::kBlock, std::move(reply),
-                                     bound);
-    }
-    publisher.perform(bound);
-  });
+  Status written;
+  for (bool more = true; more && written.ok();) {
+    written = block<Status>(core, "open()", [&](Reply<Status> reply) {
+      Effects bound;
+      {
+        StateLock lock(core);
+        core.state.ids.write_watermark(core.state.ids.next() + ProcedureIds::kBlock,
+                                       std::move(reply), bound);
+        more = core.state.ids.has_more_to_take_along();
+      }
+      publisher.perform(bound);
+    });
+  }
+  return written;
 }
 
 }  // namespace

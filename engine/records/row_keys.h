@@ -28,6 +28,9 @@
 
 namespace pv2 {
 
+/// No counter of ids ever gets beyond this. An id above it is damage.
+inline constexpr std::uint64_t kIdsMax = UINT64_MAX / 2;
+
 /// The ninth byte of a key in Space::kProcedure. Persisted.
 enum class RowKind : char { kHeader = 1, kState = 2, kInbox = 3, kAudit = 4 };
 

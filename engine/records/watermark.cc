@@ -9,6 +9,8 @@
 #include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
+#include "records/row_keys.h"
+
 namespace pv2 {
 namespace {
 
@@ -73,6 +75,11 @@ Result<Watermark> decode_watermark(std::string_view row) {
   if (Status status = decode_fields(*bytes, watermark); !status.ok()) return status;
   if (watermark.next_id == 0) {
     return Status(StatusCode::kCorruption, "id watermark says that the next id is 0");
+  }
+  if (watermark.next_id > kIdsMax) {
+    return Status(StatusCode::kCorruption, "id watermark says that the next id is " +
+                                               std::to_string(watermark.next_id) +
+                                               ", which no counter reaches");
   }
   if (watermark.age.age < Duration::zero()) {
     return Status(StatusCode::kCorruption, "id watermark says that the store is younger than new");

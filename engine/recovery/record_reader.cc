@@ -25,8 +25,24 @@
 namespace pv2 {
 namespace {
 
-// No counter ever gets beyond this. An id above it is damage, so new ids do not go on above it.
-constexpr std::uint64_t kIdsMax = UINT64_MAX / 2;
+// No counter ever gets beyond this. A number above it is damage, so numbers do not go on above it.
+constexpr std::uint64_t kNumbersMax = kIdsMax;
+
+// New messages and orders get numbers above that of the row `key`, also if the row cannot be read:
+// a quarantined procedure keeps its rows, and takes messages.
+void go_on_above(const ProcedureKey& key, LoadedProcedure& loaded) {
+  auto& inbox = loaded.execution->inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  if (key.number > kNumbersMax) return;
+  inbox->next_number = std::max(inbox->next_number, key.number + 1);
+}
+
+// Why no program has written a message or an order with that number; or OK.
+Status impossible_number(const ProcedureKey& key) {
+  if (key.number != 0 && key.number <= kNumbersMax) return Status();
+  return Status(StatusCode::kCorruption, "a message or an order has the number " +
+                                             std::to_string(key.number) + ", which none has");
+}
 
 // Why no program can go on from this record, although its checksum is right; or OK.
 Status contradiction(const Execution& execution) {
@@ -255,6 +271,7 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
     read_.orphans.emplace_back(row.key);
     return;
   }
+  go_on_above(key, *loaded);
   auto message = decode_message(row.value);
   const ProcedureState state = loaded->execution->record.state;
   if (is_finished(state) && loaded->state_sequence < row.sequence) {
@@ -272,6 +289,7 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
     message = Status(StatusCode::kCorruption,
                      "it says that it is number " + std::to_string(message->number));
   }
+  if (Status impossible = impossible_number(key); !impossible.ok()) message = impossible;
   if (!message.ok()) {
     loaded->problem = message.status().with_context("message " + std::to_string(key.number));
     loaded->ended_after_message = true;
@@ -279,10 +297,9 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
   }
   message->sequence = row.sequence;
   if (message->kind == InboxMessage::Kind::kAbort) loaded->ended_after_message = true;
-  auto& inbox = loaded->execution->inbox;
-  if (!inbox) inbox = std::make_unique<Inbox>();
-  if (message->kind == InboxMessage::Kind::kSignal) inbox->reserve(*message);
-  inbox->add(std::make_unique<InboxMessage>(*std::move(message)));
+  Inbox& inbox = *loaded->execution->inbox;
+  if (message->kind == InboxMessage::Kind::kSignal) inbox.reserve(*message);
+  inbox.add(std::make_unique<InboxMessage>(*std::move(message)));
 }
 
 // An order stays until the result of its root is acknowledged. Only its number is needed here.
@@ -303,11 +320,9 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     read_.orphans.emplace_back(row.key);
     return;
   }
-  Execution& execution = *loaded->execution;
-  execution.audited = true;
-  auto& inbox = execution.inbox;
-  if (!inbox) inbox = std::make_unique<Inbox>();
-  inbox->next_number = std::max(inbox->next_number, key.number + 1);
+  loaded->execution->audited = true;
+  go_on_above(key, *loaded);
+  if (Status impossible = impossible_number(key); !impossible.ok()) loaded->problem = impossible;
 }
 
 // Makes the object from its fields and throws it away. So fields that cannot be decoded are found

@@ -81,7 +81,8 @@ Status StoredSchemas::check(EngineCore& core, Effects& effects) const {
     encode_schema(before, stored);
     encode_schema(merge_schemas(before, std::move(now)), row);
     if (!rows_.contains(name) || row != stored) {
-      core.state.ids.take_along(schema_key(name), std::move(row));
+      Status taken = core.state.ids.take_along(schema_key(name), std::move(row));
+      if (!taken.ok()) return taken;
     }
   }
   return Status();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StoredSchemas: what the fields of each type meant to the programs that wrote the store, compared
-// with what they mean in this one. Nothing is written here: new rows ride on the record that open()
-// writes when everything is well.
+// with what they mean in this one. Nothing is written here: new rows ride on the records that
+// open() writes when everything is well.
 
 #pragma once
 
@@ -27,6 +27,7 @@ class StoredSchemas {
   [[nodiscard]] bool differ(const EngineCore& core) const;
   /// kFailedPrecondition if live procedures have fields that mean something else now and
   /// ExecutorOptions::accept_field_changes does not name their type. Other changes are logged.
+  /// kInvalidArgument if the row of a type does not fit into a batch of the store.
   Status check(EngineCore& core, Effects& effects) const PV2_REQUIRES(core.state_mutex);
 
  private:

@@ -6,6 +6,7 @@
 #include <pv2/store/leveldb_procedure_store.h>
 
 #include "records/row_keys.h"
+#include "records/watermark.h"
 #include "support/engine_world.h"
 #include "support/temporary_directory.h"
 
@@ -118,6 +119,18 @@ TEST_CASE(
   REQUIRE((*executor)->health().code() == StatusCode::kIoError);
   REQUIRE_THAT(std::string((*executor)->health().message()),
                ContainsSubstring("store " + disk.path() + " was removed, moved or replaced"));
+}
+
+TEST_CASE("an open that meets a next id that no counter reaches is refused") {
+  EngineWorld engine;
+  engine.open();
+  engine.close();
+  std::string row;
+  encode_watermark({.next_id = UINT64_MAX - 10, .age = {}}, row);
+  engine.disk->put(Space::kEngine, kWatermarkKey, row);
+  const Status refused = ProcedureExecutor::open(engine.options()).status();
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("which no counter reaches"));
 }
 
 }  // namespace pv2::testing::refused_open_test

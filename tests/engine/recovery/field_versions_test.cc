@@ -4,7 +4,11 @@
 // that it does not know. A field that means something else to them is found before it is read. The
 // versions are classes with the same kType.
 
+#include <pv2/engine/limits.h>
+
+#include <array>
 #include <chrono>
+#include <utility>
 
 #include "records/schema_rows.h"
 #include "support/engine_world.h"
@@ -141,6 +145,40 @@ Status change_type() {
 enum class Plain { kA = 1 };
 enum class Small : std::uint8_t { kA = 1 };
 
+// Many types.
+template <int kNumber>
+class Numbered final : public Procedure {
+ public:
+  static constexpr std::array<char, 3> kName{'t', 'A' + kNumber, '\0'};
+  static constexpr std::string_view kType{kName.data()};
+  void fields(auto& f) { f.arg(1, "name", name_); }
+  Outcome execute(StepContext& /*ctx*/) override { return done(); }
+  Outcome rollback(StepContext& /*ctx*/) override { return undone(); }
+
+ private:
+  std::string name_;
+};
+template <int... kNumbers>
+void register_numbered(ProcedureRegistry& registry,
+                       std::integer_sequence<int, kNumbers...> /*numbers*/) {
+  (registry.add<Numbered<kNumbers>>(), ...);
+}
+
+// Its schema fits into no small batch.
+class LongName final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.LongName";
+  void fields(auto& f) {
+    static const std::string name(limits::kBatchBytesMin, 'n');
+    f.arg(1, name, value_);
+  }
+  Outcome execute(StepContext& /*ctx*/) override { return done(); }
+  Outcome rollback(StepContext& /*ctx*/) override { return undone(); }
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("an older version keeps the fields that it does not know, over its own records") {
@@ -267,6 +305,35 @@ TEST_CASE("a schema row that says the same is not written again") {
   engine.open(with<One<std::int32_t>>(engine));
   const auto trace = engine.faults().trace();
   CHECK(std::count_if(trace.begin(), trace.end(), is_schema) == 1);  // the watermark
+}
+
+TEST_CASE("the schemas of many types are written before open() answers, however small a batch is") {
+  EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = limits::kBatchOperationsMin,
+                                 .batch_bytes = limits::kBatchBytesMin};
+  const auto options = [&] {
+    ExecutorOptions options = engine.options();
+    register_numbered(options.registry, std::make_integer_sequence<int, 20>());
+    return options;
+  };
+  engine.open(options());
+  const ExecutorOptions all = options();
+  for (const auto& [name, type] : all.registry.types()) {
+    CHECK(engine.disk->get(Space::kEngine, schema_key(name)).has_value());
+  }
+  engine.open(options());
+  CHECK(engine.faults().commits() == 1);
+}
+
+TEST_CASE("an open() whose store has no room for the schema of a type is refused") {
+  EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = limits::kBatchOperationsMin,
+                                 .batch_bytes = limits::kBatchBytesMin};
+  ExecutorOptions options = engine.options();
+  options.registry.add<LongName>();
+  const Status refused = ProcedureExecutor::open(std::move(options)).status();
+  CHECK(refused.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("schema:test.LongName"));
 }
 
 }  // namespace pv2::testing::field_versions_test

@@ -5,13 +5,20 @@
 // refuses the store and names the record. (Rows 71, 73, 79 and X10 of behaviour.md.)
 
 #include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
 
+#include <cstdint>
+#include <functional>
+
+#include "model/inbox.h"
 #include "records/header_codec.h"
+#include "records/inbox_codec.h"
 #include "records/row_keys.h"
 #include "records/row_parts.h"
 #include "records/state_codec.h"
 #include "support/engine_world.h"
 #include "support/repair_orders.h"
+#include "support/rows_in_store.h"
 
 namespace pv2::testing::quarantine_test {
 namespace {
@@ -668,6 +675,65 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
 
   REQUIRE(engine.executor().inspect().list().size() == 2);
   for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.quarantined);
+}
+
+TEST_CASE("a message to a quarantined procedure overwrites none of the rows that it keeps") {
+  struct Kept {
+    std::string what;
+    std::uint64_t number;
+    std::function<std::string()> row;
+  };
+  const auto intact = [](std::uint64_t number) {
+    InboxMessage message;
+    message.kind = InboxMessage::Kind::kSignal;
+    message.number = number;
+    message.name = "x";
+    std::string bytes;
+    encode_message(message, bytes);
+    return bytes;
+  };
+  const auto unknown = [] {
+    std::string bytes;
+    FrameWriter frame(bytes);
+    append_varint_field(bytes, 1, 77);  // its kind
+    append_varint_field(bytes, 2, 1);   // its number
+    frame.finish();
+    return bytes;
+  };
+  const auto kept = GENERATE_REF(
+      Kept{"damaged", 1, [] { return std::string("damaged"); }}, Kept{"unknown kind", 1, unknown},
+      Kept{"another number", 1, [&] { return intact(2); }},
+      Kept{"number 0", 0, [&] { return intact(0); }},
+      Kept{"last number", UINT64_MAX, [&] { return intact(UINT64_MAX); }},
+      Kept{"last but one", UINT64_MAX - 1, [&] { return intact(UINT64_MAX - 1); }});
+  CAPTURE(kept.what);
+  EngineWorld engine;
+  const ProcedureId id = one_that_waits(engine);
+  engine.disk->put(Space::kProcedure, inbox_key(id, kept.number), kept.row());
+  for (int life = 0; life < 2; ++life) {
+    ProcedureExecutor& executor = engine.open();
+    engine.run();
+    CHECK(engine.describe(id).quarantined);
+    CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("message "));
+    CHECK(executor.signal(id, "go", "first").ok());
+    CHECK(executor.signal(id, "go", "second").ok());
+    CHECK(engine.store_failures.empty());
+    CHECK(engine.disk->get(Space::kProcedure, inbox_key(id, kept.number)) == kept.row());
+  }
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 5);
+}
+
+TEST_CASE("an order with a number that none has quarantines its tree") {
+  EngineWorld engine;
+  const ProcedureId id = one_that_waits(engine);
+  engine.disk->put(Space::kProcedure, audit_key(id, UINT64_MAX), "damaged");
+  engine.open();
+  engine.run();
+  CHECK(engine.describe(id).quarantined);
+  CHECK(engine.executor().signal(id, "go").ok());
+  CHECK(engine.executor().operate().bypass(id, kNote).ok());
+  engine.run();
+  CHECK(engine.result(id).bypassed);
 }
 
 }  // namespace pv2::testing::quarantine_test
