@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "model/looks.h"
@@ -84,12 +85,30 @@ struct Inbox {
     }
     return found;
   }
-  /// Whether a signal in `wanted` is there.
-  [[nodiscard]] bool has_wanted() const noexcept {
+  /// Whether a signal called `name` is there that a wish in `wanted` is for.
+  [[nodiscard]] bool wants(std::string_view name) const noexcept {
     for (const SignalWish& wish : wanted) {
-      if (count(wish.name) > wish.known) return true;
+      if (wish.name == name) return count(name) > wish.known;
     }
     return false;
+  }
+  /// Whether a signal in `wanted` is there. With many wishes, the messages are counted once.
+  [[nodiscard]] bool has_wanted() const {
+    constexpr std::size_t kFew = 4;
+    if (wanted.empty() || messages.empty()) return false;
+    if (wanted.size() <= kFew) {
+      return std::any_of(wanted.begin(), wanted.end(),
+                         [this](const SignalWish& wish) { return count(wish.name) > wish.known; });
+    }
+    std::unordered_map<std::string_view, std::size_t> counts;
+    for (const auto& message : messages) {
+      Looks::one();
+      if (message->kind == InboxMessage::Kind::kSignal) ++counts[message->name];
+    }
+    return std::any_of(wanted.begin(), wanted.end(), [&](const SignalWish& wish) {
+      const auto found = counts.find(wish.name);
+      return found != counts.end() && found->second > wish.known;
+    });
   }
   /// Counts a signal when it is accepted.
   void reserve(const InboxMessage& message) noexcept {
@@ -128,14 +147,14 @@ struct Inbox {
 
   /// The message that aborted the tree, or nullptr. At most one is ever published.
   [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
-  /// Adds a durable message, in order of numbers.
-  void add(std::unique_ptr<InboxMessage> message) {
+  /// Adds a durable message, in order of numbers, and returns it.
+  const InboxMessage& add(std::unique_ptr<InboxMessage> message) {
     PV2_ASSERT(message != nullptr, "a message that is added is not null");
     if (message->number >= next_number) next_number = message->number + 1;
     if (message->kind == InboxMessage::Kind::kAbort) aborted_by = message.get();
     auto at = messages.end();
     while (at != messages.begin() && (*(at - 1))->number > message->number) --at;
-    messages.insert(at, std::move(message));
+    return **messages.insert(at, std::move(message));
   }
 };
 

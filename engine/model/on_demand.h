@@ -7,7 +7,9 @@
 
 #include <pv2/base/block_cache.h>
 
+#include <cstddef>
 #include <memory>
+#include <new>
 
 namespace pv2 {
 
@@ -32,8 +34,11 @@ class OnDemand {
     T value;
   };
 
+  // Never destroyed: an executor may be static, too. It lies in static storage, so the first read
+  // needs no memory.
   static const T& nothing() noexcept {
-    static const T& value = *new T();  // never destroyed: an executor may be static, too
+    alignas(T) static std::byte place[sizeof(T)];
+    static const T& value = *new (place) T();
     return value;
   }
 

@@ -19,6 +19,7 @@
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
 #include "records/row_keys.h"
+#include "submission/ended_procedure.h"
 #include "submission/results.h"
 #include "tree/domains.h"
 #include "tree/failure.h"
@@ -99,6 +100,7 @@ AuditEntry entry_of(ProcedureId root, const InboxMessage& abort) {
 // The answer to an abort of `target` that needs no message; nullopt: the message is sent.
 std::optional<Status> answer_without_message(EngineCore& core, Execution& target, bool is_order)
     PV2_REQUIRES(core.state_mutex) {
+  if (Status aside = why_set_aside(core, target.id); !aside.ok()) return aside;
   if (!target.is_root()) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("{} is a child; abort its root, {}", name_of(target.id),
@@ -153,11 +155,11 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
       answer = answer_without_message(core_, *target, entry != nullptr);
       if (!answer) {
         PV2_ASSERT(target->phase != Phase::kInserting, "a tree that is aborted is durable");
-        target->domain.abort_accepted = true;
         auto commit = make_commit(core_, *target, std::move(message));
         commit->replies.push_back(std::move(reply));
         add_entry(audit, *target, *commit);
         core_.state.orders.aborting.emplace(id, commit.get());
+        target->domain.abort_accepted = true;  // last, as what comes before may find no memory
         effects.commits.push_back(*commit.release());
       }
     }
@@ -231,13 +233,13 @@ void Messages::send(ProcedureId id, std::string name, std::string payload, Reply
     Execution* const to = core_.find(id);
     live = to != nullptr;
     refused = core_.unavailable();
+    if (refused.ok() && live) refused = why_set_aside(core_, id);
     if (refused.ok() && live) refused = why_no_signal(*to, *message, bytes_max);
     if (refused.ok() && live) {
-      if (!to->inbox) to->inbox = std::make_unique<Inbox>();
-      to->inbox->reserve(*message);
       message->to_undo = is_to_be_undone(*to);
       auto commit = make_commit(core_, *to, std::move(message));
       commit->replies.push_back(std::move(reply));
+      to->inbox->reserve(*commit->message);  // last, as what comes before may find no memory
       effects.commits.push_back(*commit.release());
     }
   }
@@ -270,15 +272,14 @@ void take_effect(EngineCore& core, Execution& to, std::unique_ptr<InboxMessage> 
   PV2_ASSERT(to.inbox != nullptr, "a message was sent to an inbox");
   PV2_ASSERT(!is_abort(*message) || (to.is_root() && to.inbox->abort() == nullptr),
              "a root is aborted once, with all its tree");
-  const InboxMessage::Kind kind = message->kind;
-  to.inbox->add(std::move(message));
-  switch (kind) {
+  const InboxMessage& added = to.inbox->add(std::move(message));
+  switch (added.kind) {
     case InboxMessage::Kind::kAbort:
       return abort_tree(core, to, effects);
     case InboxMessage::Kind::kSignal:
       // While `to` is in flight, its next record looks at the inbox. Otherwise the signal stays
-      // until a step asks for it.
-      if (to.phase == Phase::kWaiting && to.inbox->has_wanted()) wake(core, to);
+      // until a step asks for it. No other signal that `to` waits for is there: it would not wait.
+      if (to.phase == Phase::kWaiting && to.inbox->wants(added.name)) wake(core, to);
       return;
   }
 }

@@ -44,17 +44,23 @@ OrderNonces::Turn OrderNonces::enter(const Nonce& nonce, const OrderContent& ord
                                           "answer; try again",
                                           name_of(order), kCopiesMax))};
   }
-  under_way.waiters.push_back({.number = ++last_number_, .reply = std::move(reply)});
+  try {
+    under_way.waiters.push_back({.number = ++last_number_, .reply = std::move(reply)});
+  } catch (...) {  // there is no memory, and nobody has the turn
+    if (is_first) under_way_.erase(found);
+    throw;
+  }
+  if (is_first) under_way.first = last_number_;
   return {.is_first = is_first, .ticket = {.nonce = nonce, .number = last_number_}};
 }
 
-std::vector<Reply<Result<Ordered>>> OrderNonces::leave(const Nonce& nonce) {
-  std::vector<Reply<Result<Ordered>>> replies;
+std::vector<OrderNonces::Waiter> OrderNonces::leave(const OrderTicket& first) {
   const MutexLock lock(nonces_mutex_);
-  auto node = under_way_.extract(nonce);
-  PV2_ASSERT(!node.empty(), "an order that has its answer was under way");
-  for (Waiter& waiter : node.mapped().waiters) replies.push_back(std::move(waiter.reply));
-  return replies;
+  const auto found = under_way_.find(first.nonce);
+  if (found == under_way_.end() || found->second.first != first.number) return {};
+  std::vector<Waiter> waiters = std::move(found->second.waiters);
+  under_way_.erase(found);
+  return waiters;
 }
 
 bool OrderNonces::withdraw(const OrderTicket& ticket) {

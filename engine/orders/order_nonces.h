@@ -55,19 +55,21 @@ class OrderNonces {
   };
   /// Keeps `reply` until leave() or withdraw(), unless the order is refused.
   Turn enter(const Nonce& nonce, const OrderContent& order, Reply<Result<Ordered>>& reply);
-  /// The order under `nonce` has its answer: returns who waits for it, the first one first.
-  std::vector<Reply<Result<Ordered>>> leave(const Nonce& nonce);
+  struct Waiter {
+    std::uint64_t number = 0;
+    Reply<Result<Ordered>> reply;
+  };
+  /// The order that got its turn with `first` has its answer: returns who waits for it, the first
+  /// one first. Nobody, if it has had its answer before. Needs no memory.
+  std::vector<Waiter> leave(const OrderTicket& first);
   /// Drops the reply of one that waits, also that of the first: the order stays under way. False:
   /// it waits no more.
   bool withdraw(const OrderTicket& ticket);
 
  private:
-  struct Waiter {
-    std::uint64_t number = 0;
-    Reply<Result<Ordered>> reply;
-  };
   struct UnderWay {
     OrderContent order;
+    std::uint64_t first = 0;  // the number of the one that carries the order out
     std::vector<Waiter> waiters;
   };
 

@@ -17,6 +17,7 @@
 #include "orders/messages.h"
 #include "orders/repair_plan.h"
 #include "steps/offloads.h"
+#include "submission/ended_procedure.h"
 #include "tree/domains.h"
 #include "tree/failure.h"
 #include "tree/member_step.h"
@@ -264,6 +265,7 @@ std::optional<Result<Lines>> preview_order(EngineCore& core, ProcedureId id, Rep
       if (preview.has_paused()) preview.go_on(core);
       Execution* const target = core.find(id);
       if (target == nullptr) return std::nullopt;
+      if (Status aside = why_set_aside(core, id); !aside.ok()) return {std::move(aside)};
       if (!preview.has_paused()) {
         if (Status refusal = preview.begin(core, *target); !refusal.ok()) return {refusal};
       }

@@ -65,7 +65,6 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, const Order& order)
   auto commit = unchanged(core, member);
   note_history(*commit, Outcome::Kind::kRetriedNow, order.step);
   Transition& next = commit->next;
-  core.state.timers.cancel(member);
   core.begin_wait(Duration::zero(), next);
   next.ends_waits = false;
   if (member.record.failure() != nullptr) {
@@ -243,8 +242,8 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   auto commit = record_of(core, order, entry);
   commit->rare.edit().reply = std::move(reply);
   Execution& execution = *commit->execution;
-  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
-             "a member that an order changes has no timer");
+  PV2_ASSERT(order.kind == Order::Kind::kEndWait || execution.wait.timer_index == Wait::kNoTimer,
+             "a member that an order changes has no timer, unless its wait ends");
   Execution& root = *execution.root();
   const std::uint64_t number = next_audit_number(root);  // an end reads `audited`
   entry.procedure = execution.id;
@@ -252,11 +251,13 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   core.date_end(execution, commit->next);
   write_rows(*commit);
   insert_audit(entry, root.id, number, commit->batch);
-  execution.phase.move_to(Phase::kInFlight);
-  enter_flight(execution);
   effects.log(LogLevel::kWarning,
               fmt::format("{} of {} was ordered by '{}': {}", to_string(entry.verb),
                           name_of(execution), entry.who, entry.why));
+  // What comes before may find no memory, and then changes nothing.
+  core.state.timers.cancel(execution);
+  execution.phase.move_to(Phase::kInFlight);
+  enter_flight(execution);
   effects.commits.push_back(*commit.release());
 }
 

@@ -5,6 +5,7 @@
 
 #include "orders/repairs.h"
 
+#include <new>
 #include <utility>
 
 #include "core/effects.h"
@@ -18,6 +19,7 @@
 #include "orders/repair_preview.h"
 #include "orders/repair_record.h"
 #include "pv2/engine/limits.h"
+#include "submission/ended_procedure.h"
 #include "submission/results.h"
 
 namespace pv2 {
@@ -80,6 +82,13 @@ Status explained(const Status& answer) {
   return answer.with_context("nothing tells any more whether it was carried out before");
 }
 
+// What an order with a nonce is told when there was no memory to carry it out.
+Status no_memory(const AuditEntry& entry) {
+  return Status(StatusCode::kUnknownOutcome,
+                fmt::format("there was no memory for {}; give it again under the same nonce",
+                            name_of(content_of(entry))));
+}
+
 void commit_or_wait(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
                     Effects& effects) PV2_REQUIRES(core.state_mutex) {
   order.kind == Order::Kind::kBypass
@@ -126,6 +135,7 @@ void Repairs::carry_out(const AuditEntry& entry, Reply<Status> reply) {
     Execution* const target = core_.find(id);
     live = target != nullptr;
     refusal = core_.unavailable();
+    if (refusal.ok() && live) refusal = why_set_aside(core_, id);
     if (refusal.ok() && live) {
       const auto order = plan_order(core_, *target, entry.verb, entry.next_step);
       refusal = order.status();
@@ -153,10 +163,7 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
   const AuditEntry entry = entry_for(id, verb, std::move(note), nonce);
   if (refusal.ok()) {
     OrderNonces::Turn turn = nonces_.enter(nonce, content_of(entry), reply);
-    if (turn.is_first) {
-      core_.loading.when_over(Reply<Status>(),
-                              [this, entry](const Reply<Status>&) { carry_out_once(entry); });
-    }
+    if (turn.is_first) begin_once(turn.ticket, entry);
     // A copy is answered with the one that is on its way.
     if (turn.refusal.ok()) return turn.ticket;
     refusal = std::move(turn.refusal);
@@ -166,6 +173,17 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
     refuse_once(entry, std::move(refusal), std::move(later));
   });
   return {};
+}
+
+// It has the turn. A copy may wait by now, so that there is no memory is an answer, too.
+void Repairs::begin_once(const OrderTicket& turn, const AuditEntry& entry) {
+  try {
+    core_.loading.when_over(Reply<Status>(), [this, turn, entry](const Reply<Status>&) {
+      carry_out_once(turn, entry);
+    });
+  } catch (const std::bad_alloc&) {
+    answer_all(turn, no_memory(entry));
+  }
 }
 
 void Repairs::refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply) {
@@ -183,16 +201,20 @@ void Repairs::refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<
   publisher_.perform(effects);
 }
 
-void Repairs::carry_out_once(const AuditEntry& entry) {
-  const Result<bool> done = was_carried_out(entry);
-  if (!done.ok()) return answer_all(entry.nonce, explained(done.status()));
-  if (*done) return answer_all(entry.nonce, Ordered{.replayed = true});
-  carry_out(entry, {.tell =
-                        [this, nonce = entry.nonce](const Status& answer) {
-                          if (answer.ok()) return answer_all(nonce, Ordered());
-                          answer_all(nonce, explained(answer));
-                        },
-                    .on = ReplyOn::kHere});
+void Repairs::carry_out_once(const OrderTicket& turn, const AuditEntry& entry) {
+  try {
+    const Result<bool> done = was_carried_out(entry);
+    if (!done.ok()) return answer_all(turn, explained(done.status()));
+    if (*done) return answer_all(turn, Ordered{.replayed = true});
+    carry_out(entry, {.tell =
+                          [this, turn](const Status& answer) {
+                            if (answer.ok()) return answer_all(turn, Ordered());
+                            answer_all(turn, explained(answer));
+                          },
+                      .on = ReplyOn::kHere});
+  } catch (const std::bad_alloc&) {
+    answer_all(turn, no_memory(entry));
+  }
 }
 
 // Whether an earlier copy of the order was carried out; kKeyReused: another order was.
@@ -209,11 +231,11 @@ Result<bool> Repairs::was_carried_out(const AuditEntry& entry) {
   return true;
 }
 
-void Repairs::answer_all(const Nonce& nonce, const Result<Ordered>& answer) {
+void Repairs::answer_all(const OrderTicket& turn, const Result<Ordered>& answer) {
   Effects effects;
   Result<Ordered> own = answer;
-  for (Reply<Result<Ordered>>& each : nonces_.leave(nonce)) {
-    effects.reply(std::move(each), own);
+  for (OrderNonces::Waiter& each : nonces_.leave(turn)) {
+    effects.reply(std::move(each.reply), own);
     if (own.ok()) own->replayed = true;  // for every copy but the first
   }
   publisher_.perform(effects);

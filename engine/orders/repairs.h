@@ -47,11 +47,13 @@ class Repairs {
   /// Carries out the order of `entry`, which is valid.
   void carry_out(const AuditEntry& entry, Reply<Status> reply);
   /// Carries it out if its nonce is not in the audit, and answers all copies of it.
-  void carry_out_once(const AuditEntry& entry);
+  void begin_once(const OrderTicket& turn, const AuditEntry& entry);
+  void carry_out_once(const OrderTicket& turn, const AuditEntry& entry);
   /// Answers a copy that cannot be carried out, because of `refusal`.
   void refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply);
   [[nodiscard]] Result<bool> was_carried_out(const AuditEntry& entry);
-  void answer_all(const Nonce& nonce, const Result<Ordered>& answer);
+  /// Answers the order that got its turn with `turn`, and its copies, once.
+  void answer_all(const OrderTicket& turn, const Result<Ordered>& answer);
 
   EngineCore& core_;
   Publisher& publisher_;

@@ -139,6 +139,7 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
     return {.kind = Kind::kJoins, .pending = pending->second};
   }
   if (core_.find(id) != nullptr) {
+    if (Status aside = why_set_aside(core_, id); !aside.ok()) return refused(std::move(aside));
     if (kept != nullptr) return {.kind = Kind::kStale};
     return refused(Status(StatusCode::kFailedPrecondition,
                           name_of(id) + " still goes on; only a result can be acknowledged"));

@@ -17,6 +17,7 @@
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"
+#include "submission/ended_procedure.h"
 #include "submission/results.h"
 #include "submission/waiters.h"
 
@@ -140,7 +141,10 @@ std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
   return commit;
 }
 
-void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
+void Admission::withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why) {
+  const bool by_step = why == Withdrawal::kByStep;
+  const std::string who = by_step ? "the step" : "the call";
+  const std::string end = by_step ? " did not come to its end" : " has found no memory";
   const std::unique_ptr<Execution> execution(commit->execution);
   PV2_ASSERT(execution->inserting == commit.get(),
              "a submission that is withdrawn has its insert pending");
@@ -153,15 +157,15 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     core_.state.submissions.nonces.remove(execution->nonce(), execution->id);
     answer_waiters(
         core_, *execution,
-        Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
-                                          " did not come to its end"),
+        Status(StatusCode::kNotFound, who + " that was submitting " + name_of(execution->id) + end),
         effects);
     for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
   }
+  if (!by_step) commit->submitters.erase(commit->submitters.begin());
   for (Submitter& submitter : commit->submitters) {
     refuse(submitter,
            Status(StatusCode::kUnavailable,
-                  "the step that was submitting the same nonce did not come to its end; try again"),
+                  who + " that was submitting the same nonce" + end + "; try again"),
            effects);
   }
   publisher_.perform(effects);
@@ -184,12 +188,19 @@ std::unique_ptr<InsertCommit> Admission::reserve(Candidate& candidate, Submitter
       evictions = core_.state.submissions.evictions;
     }
     from_store = ask_store(candidate.nonce(), evictions);
+    if (candidate.expires_at) candidate.now = earliest_now(core_);  // the store may have been slow
   }
   if (commit == nullptr) return nullptr;
-  if (candidate.nonce() && !from_store.was_asked) {
-    check_unknown(candidate.nonce(), candidate.execution->id);
+  Execution& execution = *candidate.execution.release();  // the table of live executions owns it
+  try {
+    if (execution.nonce() && !from_store.was_asked) {
+      check_unknown(execution.nonce(), execution.id);
+    }
+    fill(execution, *commit, is_encoded);
+  } catch (...) {  // there is no memory: the caller is told by the exception, those who joined are
+    withdraw(std::move(commit), Withdrawal::kByException);
+    throw;
   }
-  fill(std::move(candidate.execution), *commit, is_encoded);
   return commit;
 }
 
@@ -197,6 +208,9 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
                                     const FromStore& from_store) {
   using Kind = Verdict::Kind;
   if (!from_store.failure.ok()) return {.kind = Kind::kRefused, .refusal = from_store.failure};
+  // What the store has after its failure need not be durable.
+  const Status& failed = core_.state.life.store_failure;
+  if (!failed.ok()) return {.kind = Kind::kRefused, .refusal = failed};
   if (from_store.entry) return judge_duplicate(candidate, *from_store.entry, step);
   const bool by_caller = step == nullptr;
   if (by_caller) {
@@ -254,6 +268,7 @@ Admission::Verdict Admission::look_up(const Nonce& nonce, const FromStore& from_
   };
   if (!nonce) return refused(Status(StatusCode::kInvalidArgument, "a nonce has a value above 0"));
   if (!from_store.failure.ok()) return refused(from_store.failure);
+  if (Status failed = core_.state.life.store_failure; !failed.ok()) return refused(failed);
   if (from_store.entry) return {.kind = Kind::kReplayed, .original = from_store.entry->id};
   if (Status stopped = core_.unavailable(); !stopped.ok()) return refused(std::move(stopped));
   if (const auto known = core_.state.submissions.nonces.find(nonce)) {
@@ -349,7 +364,9 @@ void Admission::take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureR
                      Effects& effects) {
   taker = results_.forgetting(std::move(taker), nonce);
   Execution* const live = core_.find(id);
-  if (live != nullptr && core_.unavailable().ok()) {
+  if (Status aside = why_set_aside(core_, id); !aside.ok()) {
+    effects.reply(std::move(taker), std::move(aside));
+  } else if (live != nullptr && core_.unavailable().ok()) {
     live->waiters.add({std::move(taker), ++core_.state.last_ticket});
   } else if (live != nullptr) {  // the stop came while the store was asked for the nonce
     effects.reply(std::move(taker), goes_on_in_next_life());
@@ -387,10 +404,16 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   }
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
-  core_.state.live.emplace(execution.id, &execution);
+  NonceTable& nonces = core_.state.submissions.nonces;
   if (execution.nonce()) {
-    const bool is_new = core_.state.submissions.nonces.add(execution.id, *execution.nonce_use);
+    const bool is_new = nonces.add(execution.id, *execution.nonce_use);
     PV2_ASSERT(is_new, "a nonce that is known is not taken for new");
+  }
+  try {
+    core_.state.live.emplace(execution.id, &execution);
+  } catch (...) {  // there is no memory
+    nonces.remove(execution.nonce(), execution.id);
+    throw;
   }
   return commit;
 }
@@ -415,8 +438,7 @@ void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
 
 // Writes the first record into the batch of `commit`, if it is encoded: if the store keeps records,
 // or a step submits the procedure, as its rows count for the size of the step's record.
-void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit, bool is_encoded) {
-  Execution& execution = *owned.release();  // from here on the table of live executions owns it
+void Admission::fill(Execution& execution, InsertCommit& commit, bool is_encoded) {
   PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
   PV2_ASSERT(execution.is_root() && execution.is_head(), "a submitted procedure is a root");
   const Record& record = execution.record;

@@ -49,9 +49,14 @@ class Admission {
                                                  std::unique_ptr<Procedure> procedure,
                                                  SubmitOptions options, Submitter submitter);
   /// Undoes reserve_for_step(): the step ended without a record.
-  void withdraw(std::unique_ptr<InsertCommit> commit);
+  void withdraw(std::unique_ptr<InsertCommit> commit) {
+    withdraw(std::move(commit), Withdrawal::kByStep);
+  }
 
  private:
+  /// Why a submission is taken back: its step has no record, or the caller gets an exception.
+  enum class Withdrawal : std::uint8_t { kByStep, kByException };
+
   /// What becomes of a submission.
   struct Verdict {
     enum class Kind : std::uint8_t {
@@ -103,8 +108,9 @@ class Admission {
       PV2_REQUIRES(core_.state_mutex);
   void take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
             Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why);
   void check_unknown(const Nonce& nonce, ProcedureId id) const;
-  void fill(std::unique_ptr<Execution> execution, InsertCommit& commit, bool is_encoded);
+  void fill(Execution& execution, InsertCommit& commit, bool is_encoded);
 
   EngineCore& core_;
   Publisher& publisher_;

@@ -59,13 +59,6 @@ Status check_size(const EngineCore& core, const Execution& execution) {
                     "; the limit is " + std::to_string(limit));
 }
 
-// The earliest time that it can be now. The age of the store bounds it from below even when the
-// wall clock was set back.
-WallTime at_least_now(const EngineAge& age) {
-  const AgeMark mark = age.mark();
-  return mark.trusted_at ? later(*mark.trusted_at, mark.age - mark.trusted_age) : WallTime::min();
-}
-
 Status check_expiry(const SubmitOptions& options, Duration ttl, WallTime now) {
   if (!options.expires_at) return Status();
   if (!options.nonce) {
@@ -102,6 +95,13 @@ Status defer_start(Execution& execution, const SubmitOptions& options, const Clo
 
 }  // namespace
 
+WallTime earliest_now(const EngineCore& core) {
+  const AgeMark mark = core.age.mark();
+  const WallTime now = core.clock.wall_now();
+  if (!mark.trusted_at) return now;
+  return std::max(now, later(*mark.trusted_at, mark.age - mark.trusted_age));
+}
+
 Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
                                  std::unique_ptr<Procedure> procedure,
                                  const SubmitOptions& options) {
@@ -122,8 +122,7 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   execution.record.step = execution.type->steps.front().number;
   execution.submitted = core.clock.wall_now();
   candidate.expires_at = options.expires_at;
-  candidate.now = execution.submitted;
-  if (options.expires_at) candidate.now = std::max(candidate.now, at_least_now(core.age));
+  candidate.now = options.expires_at ? earliest_now(core) : execution.submitted;
   checked = check_expiry(options, core.options.retention.ttl, candidate.now);
   if (!checked.ok()) return checked;
   std::string scratch;

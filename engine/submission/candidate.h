@@ -21,10 +21,14 @@ struct Candidate {
   std::unique_ptr<Procedure> procedure;  ///< The user's object, from which `execution` was made.
   Fingerprints fingerprints;             ///< Set only if there is a nonce.
   std::optional<WallTime> expires_at;    ///< The caller does not send the nonce after this time.
-  WallTime now{};  ///< Compared with `expires_at`: at least the time of submission.
+  WallTime now{};                        ///< Compared with `expires_at`: earliest_now().
 
   [[nodiscard]] const Nonce& nonce() const noexcept { return execution->nonce(); }
 };
+
+/// The earliest time that it can be now. The age of the store bounds it from below even when the
+/// wall clock was set back.
+[[nodiscard]] WallTime earliest_now(const EngineCore& core);
 
 /// Encodes `procedure` and asks it for its locks and its priority. kInvalidArgument: the type is
 /// not registered, or something that the caller handed in is out of its bounds; an exception of the

@@ -12,18 +12,13 @@
 #include "submission/stored_result.h"
 
 namespace pv2 {
-namespace {
 
-// OK, unless open() could not read the record of `id`.
-Status why_set_aside(EngineCore& core, ProcedureId id) {
-  StateLock lock(core);
+Status why_set_aside(const EngineCore& core, ProcedureId id) {
   const auto unreadable = core.state.unreadable.find(id);
   if (unreadable == core.state.unreadable.end()) return Status();
   return unreadable->second.why.with_context(name_of(id) + " was set aside when " +
                                              core.store_name + " was opened");
 }
-
-}  // namespace
 
 Status never_issued(ProcedureId id) {
   return Status(StatusCode::kNotFound, "there is no " + name_of(id) + " and there never was");
@@ -35,7 +30,10 @@ Status forgotten(ProcedureId id) {
 }
 
 Result<Completed> read_ended(EngineCore& core, ProcedureId id) {
-  if (const Status status = why_set_aside(core, id); !status.ok()) return status;
+  {
+    StateLock lock(core, Width::kNarrow);
+    if (Status aside = why_set_aside(core, id); !aside.ok()) return aside;
+  }
   const auto rows = StoredResult::read(core.store, id);
   if (!rows.ok()) return rows.status();
   if (!*rows) return forgotten(id);

@@ -17,6 +17,7 @@
 #include "core/state_lock.h"
 #include "model/names.h"
 #include "records/inbox_codec.h"
+#include "submission/ended_procedure.h"
 #include "submission/stored_result.h"
 #include "submission/waiters.h"
 
@@ -169,8 +170,9 @@ Results::Source Results::look_up(ProcedureId id) {
                 name_of(id) + " is a child; wait for its root, " + name_of(live->root()->id))};
   }
   if (live != nullptr) {
-    Status stopped = core_.unavailable();
-    if (!stopped.ok()) return {.answer = std::move(stopped)};
+    Status why_not = core_.unavailable();
+    if (why_not.ok()) why_not = why_set_aside(core_, id);
+    if (!why_not.ok()) return {.answer = std::move(why_not)};
     return {.live = live};
   }
   if (!core_.state.ids.was_issued(id)) return {.answer = never_issued(id)};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of live executions when there is no memory. This program has an operator new of its
-// own, which fails when a test of this file says so; with a sanitizer it has the sanitizer's, and
-// these tests are left out.
+// own, which fails when a test of this file, or support/one_failure.h, says so; with a sanitizer it
+// has the sanitizer's, and these tests are left out.
 
 #include <pv2/base/block_cache.h>
 #include <pv2/base/random.h>
@@ -17,6 +17,7 @@
 #include "core/live_table.h"
 #include "model/execution.h"
 #include "support/catch.h"
+#include "support/one_failure.h"
 #include "support/own_malloc.h"
 
 #if !PV2_HAS_OWN_MALLOC
@@ -28,7 +29,7 @@ namespace {
 thread_local bool is_none_left = false;
 
 void* memory_of(std::size_t bytes) {
-  if (is_none_left) throw std::bad_alloc();
+  if (is_none_left || OneFailure::is_now()) throw std::bad_alloc();
   void* const memory = std::malloc(bytes != 0 ? bytes : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;

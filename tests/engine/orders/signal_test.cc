@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "model/looks.h"
 #include "records/row_keys.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
@@ -498,6 +499,67 @@ TEST_CASE("crashed anywhere, a signal that was answered is consumed by one recor
   };
 
   crash_everywhere(plot, {.twice = true, .power_cuts = true});
+}
+
+TEST_CASE("a signal looks only at the wishes, and at the messages of its name") {
+  EngineWorld engine;
+  constexpr std::size_t kMany = 300;
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return usual();
+    const std::string* got = nullptr;
+    for (std::size_t i = 0; i < kMany; ++i) {
+      got = run.ctx.signal("s" + std::to_string(i));
+      if (got != nullptr) break;
+    }
+    if (got == nullptr) return Say::wait();
+    run.world.journal.note("got " + *got);
+    return usual();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (std::size_t i = 0; i < kMany; ++i) {
+    REQUIRE(engine.executor().signal(id, "unrelated").ok());
+    engine.run();
+  }
+  SectionLooks::reset(engine.executor());
+  CHECK(engine.executor().signal(id, "unrelated").ok());
+  engine.run();
+  CHECK(SectionLooks::of(engine.executor()).total < 2 * kMany);
+  CHECK(engine.executor().signal(id, "s299", "the last").ok());
+  engine.run();
+  CHECK(engine.world.journal.count("got the last") == 1);
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE("a signal that comes while a step with many wishes is on its way to the store is seen") {
+  EngineWorld engine;
+  const std::size_t wishes = GENERATE(1U, 4U, 5U, 50U);
+  const std::size_t known = GENERATE(0U, 1U);
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return usual();
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < wishes; ++i) {
+      for (std::size_t j = 0; j <= known; ++j) {
+        found += run.ctx.signal("s" + std::to_string(i)) != nullptr ? 1 : 0;
+      }
+    }
+    if (found > known) return usual();
+    run.note += "changed";  // so there is a record
+    return Say::wait_for(1h);
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(1);
+  const std::string name = "s" + std::to_string(wishes - 1);
+  for (std::size_t i = 0; i < known; ++i) REQUIRE(engine.executor().signal(id, name).ok());
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.run();
+  engine.executor().async().signal(id, name, "", [](const Status&) {});
+  engine.executor().async().signal(id, "unrelated", "", [](const Status&) {});
+  engine.faults().release();
+  engine.run();
+  CHECK(engine.result(id).status.ok());
 }
 
 }  // namespace pv2::testing::signal_test

@@ -55,6 +55,30 @@ std::set<std::uint64_t> quarantined(EngineWorld& engine) {
   return ids;
 }
 
+// The codes of all that is answered about `id`, which has the nonce 1/1; a call that is not
+// answered counts as kUnavailable.
+std::set<StatusCode> answers_about(EngineWorld& engine, ProcedureId id) {
+  ProcedureExecutor& executor = engine.executor();
+  const OperatorConsole operate = executor.operate();
+  std::set<StatusCode> codes;
+  const auto waited = std::make_shared<StatusCode>(StatusCode::kUnavailable);
+  const auto executed = std::make_shared<StatusCode>(StatusCode::kUnavailable);
+  executor.async().wait(id, [waited](const auto& result) { *waited = result.status().code(); });
+  executor.async().execute(Job(engine.world, "p"), {.nonce = {1, 1}},
+                           [executed](const auto& r) { *executed = r.status().code(); });
+  engine.run();
+  codes.insert({*waited, *executed});
+  codes.insert(executor.acknowledge(id).code());
+  codes.insert(executor.signal(id, "go", "new").code());
+  codes.insert(executor.abort(id, {}).code());
+  for (const RepairVerb verb : {RepairVerb::kRetryNow, RepairVerb::kSkipStep,
+                                RepairVerb::kFailAndRollBack, RepairVerb::kBypass}) {
+    codes.insert(operate.order(id, verb, kNote).code());
+    codes.insert(operate.preview(id, verb).status().code());
+  }
+  return codes;
+}
+
 }  // namespace
 
 TEST_CASE("a procedure that cannot be read is set aside, and everything else runs") {
@@ -168,7 +192,9 @@ TEST_CASE("a tree whose root cannot be read is quarantined with its locks") {
   engine.open();
   const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
   engine.run();
+  REQUIRE(engine.executor().signal(root, "go", "kept").ok());
   engine.close();
+  const std::string message = *engine.disk->get(Space::kProcedure, inbox_key(root, 1));
   const std::string header = row(engine, root, RowKind::kHeader);
   const std::string state = row(engine, root, RowKind::kState);
   const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
@@ -184,9 +210,11 @@ TEST_CASE("a tree whose root cannot be read is quarantined with its locks") {
     CHECK(engine.world.journal.count("do same table.1") == 0);
     CHECK(engine.result(other).status.ok());
     CHECK(engine.describe({root.value + 1}).holds_locks);
-    const Status refused = engine.executor().operate().bypass(root, kNote);
+    const Status refused = engine.executor().operate().bypass({root.value + 1}, kNote);
     CHECK(refused.code() == StatusCode::kFailedPrecondition);
     CHECK_THAT(refused.to_string(), ContainsSubstring("restore a backup"));
+    CHECK(answers_about(engine, root) == std::set{StatusCode::kCorruption});
+    CHECK(engine.disk->get(Space::kProcedure, inbox_key(root, 1)) == message);
   }
 
   engine.close();

@@ -398,4 +398,33 @@ TEST_CASE("a duplicate gets its answer also when no new procedure would be accep
   CHECK(other.status().code() == StatusCode::kResourceExhausted);
 }
 
+TEST_CASE("a submission that expires while the store is asked for its nonce is refused") {
+  using namespace std::chrono_literals;
+  // A store that takes two hours to say that it does not have a nonce.
+  class Slow final : public WrappedStore {
+   public:
+    Slow(std::unique_ptr<ProcedureStore> inner, std::shared_ptr<ManualClock> clock)
+        : WrappedStore(std::move(inner)), clock_(std::move(clock)) {}
+    Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+      if (space == Space::kNonce) clock_->advance(2h);
+      return WrappedStore::get(space, key);
+    }
+
+   private:
+    const std::shared_ptr<ManualClock> clock_;
+  };
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();  // so that the store may know nonces
+  engine.close();
+  ExecutorOptions slow = engine.options();
+  slow.store = std::make_unique<Slow>(memory(engine.disk), engine.clock);
+  ProcedureExecutor& executor = engine.open(std::move(slow));
+  SubmitOptions options = keyed();
+  options.expires_at = engine.clock->wall_now() + 1h;
+  CHECK(executor.submit(Job(engine.world, "a"), options).status().code() == StatusCode::kExpired);
+  options.expires_at = engine.clock->wall_now() + 3h;
+  CHECK(executor.submit(Job(engine.world, "a"), options).ok());
+}
+
 }  // namespace pv2::testing::nonce_test
