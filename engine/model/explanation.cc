@@ -66,10 +66,16 @@ std::string backing_off(const WaitReason& reason) {
                      reason.error.to_string());
 }
 
+// What has no reason of its own, as there are many.
+std::string others(std::size_t count, std::string_view one, std::string_view many) {
+  return count == 0 ? "" : ", and " + several(count, one, many);
+}
+
 std::string event(const WaitReason& reason) {
   const std::string awaited = reason.name.empty() ? "awaits an event without a name"
                                                   : "awaits the event '" + reason.name + "'";
-  return awaited + until(reason) + since(reason);
+  return awaited + others(reason.count, "other event", "other events") + until(reason) +
+         since(reason);
 }
 
 std::string offloaded(const WaitReason& reason) {
@@ -223,7 +229,8 @@ std::string to_string(const WaitReason& reason) {
     case WaitReason::Kind::kEvent:
       return event(reason);
     case WaitReason::Kind::kSignal:
-      return "waits for a signal '" + reason.name + "'" + until(reason) + since(reason);
+      return "waits for a signal '" + reason.name + "'" +
+             others(reason.count, "other signal", "other signals") + until(reason) + since(reason);
     case WaitReason::Kind::kOffload:
       return offloaded(reason);
     case WaitReason::Kind::kRunning:

@@ -121,17 +121,36 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
   return std::uint32_t{0};
 }
 
+// The first step that must run and that the tree would go on without if `following` came next;
+// nullptr: none.
+const StepInfo* missed_step(const Execution& member, std::uint32_t following) {
+  const std::vector<StepInfo>& steps = member.type->steps;
+  const auto row_of = [&](std::uint32_t number) {
+    return std::find_if(steps.begin(), steps.end(),
+                        [&](const StepInfo& step) { return step.number == number; });
+  };
+  const auto failed = row_of(member.record.step);
+  if (failed == steps.end()) return nullptr;
+  const auto next = row_of(following);
+  const auto end = next != steps.end() && next > failed ? next : failed + 1;
+  const auto missed = std::find_if(failed, end, [](const StepInfo& step) { return step.must_run; });
+  return missed == end ? nullptr : &*missed;
+}
+
 Result<Order> plan_skip_of_step(Execution& member, Execution& head, std::uint32_t next_step) {
-  const StepInfo* const failed = member.type->find_step(member.record.step);
-  if (failed != nullptr && failed->must_run) {
-    return refused(
-        fmt::format("{} failed at {}, which must run, because later steps rely on it; mend its "
-                    "cause and let it "
-                    "be retried, or have the tree undone or bypassed",
-                    name_of(member), name_of_step(member, failed->number)));
-  }
   const auto following = step_after(member, next_step);
   if (!following.ok()) return following.status();
+  if (const StepInfo* const missed = missed_step(member, *following); missed != nullptr) {
+    const bool is_failed_one = missed->number == member.record.step;
+    return refused(fmt::format(
+        "{} failed at {}, {}, because later steps rely on it; {}, or ask preview() whether "
+        "fail_and_roll_back or bypass is possible",
+        name_of(member), name_of_step(member, member.record.step),
+        is_failed_one ? "which must run"
+                      : fmt::format("and {} lies between, which must run",
+                                    name_of_step(member, missed->number)),
+        is_failed_one ? "mend its cause and let it be retried" : "let that one follow"));
+  }
   Order order = about_step(Order::Kind::kSkipStep, member, head);
   order.following = *following;
   return order;

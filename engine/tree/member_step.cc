@@ -88,12 +88,17 @@ bool stands_before_no_return(const Execution& member) {
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
 
-// The history names the current step last if the step was retried, waited or repeated itself.
+// The history names the current step last if the step was retried, waited or repeated itself. An
+// order may have come after that, or before the first attempt.
 bool has_begun_no_return(const Execution& member) {
   if (!stands_before_no_return(member)) return false;
   if (member.phase == Phase::kInFlight || member.started) return true;
-  const std::size_t steps = member.record.history.size();
-  return steps != 0 && member.record.history.at(steps - 1).step == member.record.step;
+  const History& history = member.record.history;
+  for (std::size_t i = history.size(); i-- > 0;) {
+    const HistoryEntry last = history.at(i);
+    if (!is_order(last.outcome)) return last.step == member.record.step;
+  }
+  return history.size() == History::kCapacity;
 }
 
 bool stands_beyond_return(Execution& member) {

@@ -52,8 +52,10 @@ std::vector<HistoryEntry> entries_of(const History& history) {
 void show_join(const Execution& execution, ProcedureInfo& info) {
   const Execution* const youngest = execution.children().last;
   if (execution.record.state != ProcedureState::kWaiting || youngest == nullptr) return;
-  info.children_total = execution.children().joined;
-  info.children_done = execution.children().joined - execution.children().unfinished;
+  // Children of an earlier step may be among the unfinished ones, if a record of a child is lost.
+  const Children& children = execution.children();
+  info.children_total = children.joined;
+  info.children_done = children.joined - std::min(children.joined, children.unfinished);
   const bool has_name = youngest->type != nullptr && !execution.children().joins_mixed_types;
   info.progress = fmt::format("{} of {} {}", info.children_done, info.children_total,
                               has_name ? youngest->type->counted_as : Procedure::kCountedAs);

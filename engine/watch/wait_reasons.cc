@@ -64,6 +64,7 @@ bool is_ended_by_order(const Execution& member) {
 
 Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   Status stopped = core.unavailable();
+  if (stopped.ok()) stopped = core.why_not_loaded();
   if (stopped.ok() && core.options.workers != 0 && !core.state.life.started) {
     stopped = Status(StatusCode::kFailedPrecondition, "start() was not called, so nothing runs");
   }
@@ -197,15 +198,19 @@ void WaitReasons::only_time(const Execution& execution) {
 }
 
 void WaitReasons::awaited(const Execution& execution) {
+  std::size_t events = 0;
   for (const AwaitSlot* const slot : execution.slots) {
-    if (!slot->ready()) awaited_slot(*slot, execution);
+    if (!slot->ready()) awaited_slot(*slot, execution, events);
   }
   if (execution.inbox) {
-    for (const SignalWish& wish : execution.inbox->wanted) {
+    const std::vector<SignalWish>& wanted = execution.inbox->wanted;
+    const std::size_t named = std::min(wanted.size(), kNamesMax);
+    for (std::size_t i = 0; i < named; ++i) {
       WaitReason& reason = add(Kind::kSignal);
-      reason.name = wish.name;
+      reason.name = wanted[i].name;
       set_deadline(reason, execution);
     }
+    if (named != 0) reasons_.back().count = wanted.size() - named;
   }
   const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
   if (!place.blockers.empty()) blockers(place);
@@ -219,9 +224,15 @@ void WaitReasons::awaited(const Execution& execution) {
   if (!has_work(execution)) add(Kind::kQueued);  // else offloaded() adds the reason
 }
 
-// One reason per event; one for all values, and one for all offloaded work.
-void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution) {
+// One reason for each of the first events, the last of which counts the others; one for all values,
+// and one for all offloaded work. So there are few reasons to search.
+void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution,
+                               std::size_t& events) {
   if (const auto* const event = dynamic_cast<const EventSlot*>(&slot)) {
+    if (events++ >= kNamesMax) {
+      ++last_of(Kind::kEvent).count;
+      return;
+    }
     WaitReason& reason = add(Kind::kEvent);
     reason.name = event->event().name();
     set_deadline(reason, execution);
@@ -363,6 +374,13 @@ WaitReason& WaitReasons::find_or_add(Kind kind) {
   const auto at = std::find_if(reasons_.begin(), reasons_.end(),
                                [&](const WaitReason& reason) { return reason.kind == kind; });
   return at != reasons_.end() ? *at : add(kind);
+}
+
+WaitReason& WaitReasons::last_of(Kind kind) {
+  const auto at = std::find_if(reasons_.rbegin(), reasons_.rend(),
+                               [&](const WaitReason& reason) { return reason.kind == kind; });
+  PV2_ASSERT(at != reasons_.rend(), "there is a reason of that kind");
+  return *at;
 }
 
 // Visits members that the root of `top` lists and that may be below `top`, whose ids are higher.

@@ -33,7 +33,7 @@ class WaitReasons {
   void in_flight(const Execution& execution);
   void waiting(const Execution& execution);
   void awaited(const Execution& execution);
-  void awaited_slot(const AwaitSlot& slot, const Execution& execution);
+  void awaited_slot(const AwaitSlot& slot, const Execution& execution, std::size_t& events);
   void only_time(const Execution& execution);
   void children(const Execution& execution);
   void stopped_by_failure(Execution& head, Execution& execution);
@@ -46,6 +46,7 @@ class WaitReasons {
 
   WaitReason& add(Kind kind);
   WaitReason& find_or_add(Kind kind);
+  WaitReason& last_of(Kind kind);
   template <class Visit>
   void for_each_listed(const std::unique_ptr<MembersById>& list, const Execution& top,
                        Visit&& visit);

@@ -596,4 +596,19 @@ TEST_CASE("without a thread that could load, open() fails and the store is as it
   CHECK(lives.end_in_third_life() == 1);
 }
 
+TEST_CASE("a procedure that is not loaded to the end has not finished: an explanation says so") {
+  Lives lives;
+  lives.first.submit("old");
+  ProcedureExecutor& executor = lives.begin_next();
+  const auto seen = std::make_shared<Latch<std::string>>();
+  executor.async(CallbackThread::kEngine)
+      .submit(Job(lives.first.world, "new"), {},
+              [&executor, seen](const Result<Submitted>& submitted) {
+                seen->set(to_string(executor.inspect().explain(submitted->id).value()));
+              });
+  CHECK_THAT(answer(seen), ContainsSubstring("is still being loaded"));
+  lives.gate.open();
+  CHECK(executor.wait_until_loaded().ok());
+}
+
 }  // namespace pv2::testing::background_load_test

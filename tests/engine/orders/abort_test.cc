@@ -354,6 +354,25 @@ TEST_CASE("a point of no return that waits for its lock has not begun, also afte
   CHECK(engine.world.journal.count("undo m.1") == 1);
 }
 
+TEST_CASE("a point of no return whose wait an operator has ended has not begun by that") {
+  EngineWorld engine;
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["holder"] = waiting_at(2);
+  engine.world.scripts["late"] = {.steps = 2};
+  engine.world.scripts["holder"].locks = engine.world.scripts["late"].locks = table;
+  ExecutorOptions options = engine.options();
+  options.registry.add<CommitsFirst>(engine.world);
+  engine.open(std::move(options));
+  engine.submit("holder");
+  engine.run();
+  const ProcedureId late = engine.submit<CommitsFirst>("late", {.delay = 1h});
+  REQUIRE(engine.executor().operate().retry_now(late, {.who = "anna", .why = "now"}).ok());
+  engine.run();
+  CHECK(engine.executor().abort(late, {.reason = "no"}).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(late).status.code() == StatusCode::kAborted);
+}
+
 TEST_CASE("no procedure begins a point of no return while an abort is on its way") {
   EngineWorld engine;
   engine.world.scripts["m"] = {.steps = 5};

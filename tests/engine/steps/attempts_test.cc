@@ -348,4 +348,35 @@ TEST_CASE("an order to a member of a tree that is just being bypassed is refused
   CHECK(engine.executor().operate().audit(root)->size() == 1);
 }
 
+TEST_CASE("an order that skips a step does not pass over one that must run") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  bool fails = true;
+  engine.world.scripts["a"] = {.steps = 5, .run = [&](JobRun& run) {
+                                 return fails && run.step == 1 ? std::optional(Say::retry("no"))
+                                                               : usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  const OperatorConsole operate = engine.executor().operate();
+
+  RepairNote note = kNote;
+  for (const std::uint32_t beyond : {3U, 4U, 5U}) {
+    note.next_step = beyond;
+    const Status refusal = operate.skip_step(id, note);
+    CHECK(refusal.code() == StatusCode::kFailedPrecondition);
+    CHECK_THAT(std::string(refusal.message()),
+               ContainsSubstring("failed at ONE, and CHECK lies between, which must run"));
+  }
+  CHECK(operate.audit(id)->empty());
+  note.next_step = GENERATE(0U, 1U, 2U);
+  fails = false;
+  CHECK(operate.skip_step(id, note).ok());
+  engine.run();
+  CHECK(engine.result(id).result == "a done");
+  CHECK(engine.world.journal.count("do a.2") == 1);
+}
+
 }  // namespace pv2::testing::attempts_test

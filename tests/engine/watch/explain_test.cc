@@ -8,6 +8,7 @@
 #include <functional>
 #include <future>
 #include <latch>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -691,6 +692,42 @@ TEST_CASE("explanations asked for while procedures run on other threads are soun
   for (const ProcedureId id : submitted) CHECK(executor->wait(id).ok());
   stop = true;
   asker.join();
+}
+
+TEST_CASE(
+    "of very many events and signals that are awaited, the first are named, the rest counted") {
+  EngineWorld engine;
+  const std::size_t many = GENERATE(8U, 9U, 1000U);
+  std::vector<Event> events;
+  for (std::size_t i = 0; i < many; ++i) events.emplace_back("e" + std::to_string(i));
+  engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    for (std::size_t i = 0; i < many; ++i) {
+      run.ctx.await(events[i]);
+      (void)run.ctx.signal("s" + std::to_string(i));
+      run.ctx.await<std::string>([&](auto completion) { run.world.ask(completion); });
+    }
+    return Say::wait();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), id);
+  std::map<Kind, std::size_t> named;
+  std::map<Kind, std::size_t> others;
+  for (const WaitReason& reason : reasons(why, id)) {
+    ++named[reason.kind];
+    others[reason.kind] += reason.count;
+  }
+  CHECK(named ==
+        std::map<Kind, std::size_t>{{Kind::kEvent, 8}, {Kind::kSignal, 8}, {Kind::kValue, 1}});
+  CHECK(others == std::map<Kind, std::size_t>{
+                      {Kind::kEvent, many - 8}, {Kind::kSignal, many - 8}, {Kind::kValue, many}});
+  CHECK(why.root_causes == Ids{id});
+  if (many == 9) {
+    CHECK_THAT(to_string(why), ContainsSubstring("awaits the event 'e7', and 1 other event\n") &&
+                                   ContainsSubstring("signal 's7', and 1 other signal"));
+  }
 }
 
 }  // namespace pv2::testing::explain_test

@@ -35,8 +35,8 @@ struct WaitReason {
     /// It waits before attempt `attempt` of a step or an undo; the last one failed with `error`.
     kBackOff,
     kValue,   ///< It awaits `count` values of completions; until `deadline`, if any.
-    kEvent,   ///< It awaits the event `name`; until `deadline`, if any.
-    kSignal,  ///< It waits for a signal called `name`; until `deadline`, if any.
+    kEvent,   ///< It awaits the event `name`, and `count` others; until `deadline`, if any.
+    kSignal,  ///< It waits for a signal `name`, and for `count` others; until `deadline`, if any.
     /// `count` pieces of its offloaded work have not ended, the oldest for `age` now. It awaits
     /// them, or they keep it, and what it holds, from ending or being undone.
     kOffload,
@@ -52,7 +52,7 @@ struct WaitReason {
     /// in the undo of another member, `on` is that member.
     kParked,
     kQuarantined,  ///< This program cannot read its tree. `error` says why.
-    kStopped,      ///< The executor has stopped, or was never started: `error`.
+    kStopped,      ///< The executor loads its store, has stopped, or was never started: `error`.
     kFinished,     ///< It has ended and waits for nothing. `error` if it was undone.
   };
 

@@ -86,7 +86,7 @@ class OperatorConsole {
   }
   /// The undo or the step at which the tree is parked counts as done. A step is followed by the
   /// next row of the step table, or by the step that the note names. kFailedPrecondition: also if
-  /// it is a step that must run (StepRow::must_run()).
+  /// it is a step that must run (StepRow::must_run()), or if one lies before the named step.
   Status skip_step(ProcedureId id, RepairNote note) const {
     return order(id, RepairVerb::kSkipStep, std::move(note));
   }

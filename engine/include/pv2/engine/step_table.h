@@ -48,7 +48,8 @@ struct StepRow {
   bool is_relied_on = false;
 
   /// For a step that checks what later steps take for granted, or decides what they use: an
-  /// operator cannot have it counted as done (skip_step is refused). Its undo may be skipped.
+  /// operator cannot have it counted as done, nor pass over it (skip_step is refused). Its undo may
+  /// be skipped.
   [[nodiscard]] constexpr StepRow must_run() const {
     StepRow row = *this;
     row.is_relied_on = true;
