@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Timers: fires the deadlines of the timer queue, on one thread of its own, or when the host's
-// thread asks. A timer that fires only queues its procedure; no user code runs here. With a real
-// clock one asio timer waits for the next deadline; a manual clock tells the timers when it moves.
+// thread asks. A timer that fires only queues its procedure; of the host's code only the log sink
+// runs here. With a real clock one asio timer waits for the next deadline; a manual clock tells the
+// timers when it moves.
 
 #pragma once
 

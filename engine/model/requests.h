@@ -144,8 +144,9 @@ struct GarbageCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
 
-  ProcedureId root;               ///< 0: no acknowledgement waits for it.
-  std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
+  ProcedureId root;  ///< 0: no acknowledgement waits for it.
+  /// Deleted in this order: children before their parents, unless their root has ended.
+  std::vector<ProcedureId> left;
   std::size_t next = 0;           ///< Index into `left`.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
   /// Rows of Space::kEngine that are not written yet. An empty value deletes the row.

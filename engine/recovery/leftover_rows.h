@@ -31,8 +31,9 @@ class LeftoverRows {
 
   /// Has the messages and orders deleted.
   void delete_orphans(Effects& effects);
-  /// Has the members deleted, children before their parents. Acknowledgements of their roots wait
-  /// for that.
+  /// Has the members deleted: those of a live root children before their parents, as one that has
+  /// left is known by its parent; those of an ended root in any order. Acknowledgements of their
+  /// roots wait for that.
   void delete_members(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
  private:

@@ -3,8 +3,9 @@
 // Acknowledgements: delete the result of a root that has ended, with its nonce, its date and what
 // operators ordered about its tree. A caller acknowledges a result that it has received; Expiry
 // acknowledges one that was kept long enough. One acknowledgement per result is on the way at a
-// time; a second one joins it. The rows of the tree's descendants and many audit rows go first: a
-// crash in between leaves the result, which can be acknowledged again.
+// time; a second one joins it. The rows of the tree's descendants go first: a crash in between
+// leaves the result, which can be acknowledged again. Many audit rows go after the result
+// (acknowledge_published.cc): what a crash leaves of them is deleted by the next open().
 
 #pragma once
 
