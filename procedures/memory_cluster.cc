@@ -8,6 +8,7 @@
 #include <pv2/base/fields.h>
 #include <pv2/base/mutex.h>
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 
 #include <array>
@@ -473,6 +474,24 @@ class MemoryCluster::Impl final : public Catalogue,
     for (const Report& report : reports_) count += report.sent_to != &executor ? 1 : 0;
     return count;
   }
+  /// A procedure that an operator has ended gives its place as a splitter back to nobody.
+  std::size_t forget_ended_splitters(const ProcedureExecutor& executor) {
+    std::vector<ProcedureId> ended;
+    {
+      MutexLock lock(cluster_mutex_);
+      for (const auto& [procedure, name] : splitters_) ended.push_back(procedure);
+    }
+    std::erase_if(ended, [&](ProcedureId procedure) {
+      return executor.inspect().describe(procedure).status().code() != StatusCode::kNotFound;
+    });
+    if (ended.empty()) return 0;
+    {
+      MutexLock lock(cluster_mutex_);
+      for (const ProcedureId procedure : ended) splitters_.erase(procedure);
+    }
+    look_again();
+    return ended.size();
+  }
   void deliver_report(ProcedureExecutor& executor, std::size_t which) {
     std::optional<Report> next;
     {
@@ -733,7 +752,7 @@ std::size_t MemoryCluster::deliver_all() {
 std::size_t MemoryCluster::undelivered() const { return impl_->undelivered(); }
 void MemoryCluster::deliver(std::size_t which) { impl_->deliver(which); }
 std::size_t MemoryCluster::deliver_reports(ProcedureExecutor& executor) {
-  std::size_t sent = 0;
+  std::size_t sent = impl_->forget_ended_splitters(executor);
   for (; impl_->unsent_reports(executor) > 0; ++sent) impl_->deliver_report(executor, 0);
   return sent;
 }

@@ -68,6 +68,17 @@ ServerCrash::Flow ServerCrash::execute_from_state(Step step, StepContext& ctx) {
 
 ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
   if (Status bad = check_server_name(server_); !bad.ok()) return fail(std::move(bad));
+  const auto* row = ctx.await<Result<ServerRow>>(
+      [&](auto done) { ports_->catalogue.read_server(server_, std::move(done)); });
+  if (row == nullptr) return wait();
+  if (!row->ok()) return retry(row->status());
+  // An earlier ServerCrash has moved everything. A fence would make a directory that nobody
+  // removes.
+  if (row->value().state == ServerState::kRetired) return done(to_string(server_));
+  // An operator has ended the earlier one; this one does what is left. The directory may be gone,
+  // and a fence would make it anew under the server's own name before it takes it away.
+  if (row->value().state == ServerState::kRecovered) return find_meta(ctx);
+
   // First nothing is acknowledged any more that the server writes, then the catalogue says so: a
   // reader of "crashed" may have its logs read to their ends.
   const auto* fenced =
@@ -80,19 +91,8 @@ ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
         std::move(done));
   });
   if (crashed == nullptr) return wait();
-  if (crashed->status().code() == StatusCode::kFailedPrecondition) return crashed_before(ctx);
+  // Refused: a late write of an earlier ServerCrash has recorded more. The row is read again.
   if (!crashed->ok()) return retry(crashed->status());
-  return find_meta(ctx);
-}
-
-ServerCrash::Flow ServerCrash::crashed_before(StepContext& ctx) {
-  const auto* row = ctx.await<Result<ServerRow>>(
-      [&](auto done) { ports_->catalogue.read_server(server_, std::move(done)); });
-  if (row == nullptr) return wait();
-  if (!row->ok()) return retry(row->status());
-  // Retired already: an earlier ServerCrash has moved everything.
-  if (row->value().state == ServerState::kRetired) return done(to_string(server_));
-  // Recovered: an operator has ended the earlier one; this one does what is left.
   return find_meta(ctx);
 }
 
@@ -235,8 +235,9 @@ ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
         [&](auto done) { ports_->catalogue.write(write, std::move(done)); });
     if (marked == nullptr) return wait();
     // A row has come to name another server meanwhile, and nothing of this write was written. What
-    // is read next is less.
+    // is read next is less. If it was not less this time, something else is wrong: with a pause.
     if (marked->status().code() == StatusCode::kFailedPrecondition) {
+      if (left.size() == regions_.size()) return retry(marked->status());
       regions_.clear();
       for (const RegionInfo* const region : left) regions_.push_back(*region);
       return next(Step::kAssign);

@@ -25,14 +25,33 @@ ProcedureId merge(RegionWorld& world) {
       MergeTableRegions(world.cluster.ports(), {world.row(0).region, world.row(1).region}));
 }
 
-void bypass(RegionWorld& world, ProcedureId id) {
+Status order(RegionWorld& world, ProcedureId id, RepairVerb verb, std::uint32_t next_step = 0) {
   std::optional<Status> answer;
-  world.executor->operate().order(id, RepairVerb::kBypass, {.who = "test", .why = "it is stuck"},
+  world.executor->operate().order(id, verb,
+                                  {.who = "test", .why = "it is stuck", .next_step = next_step},
                                   [&](const Status& status) { answer = status; });
   while (!answer && world.executor->run_until_idle(1) > 0) {
   }
   REQUIRE(answer.has_value());
-  CHECK(answer->to_string() == "OK");
+  return *answer;
+}
+void bypass(RegionWorld& world, ProcedureId id) {
+  CHECK(order(world, id, RepairVerb::kBypass).to_string() == "OK");
+}
+
+/// A step that fails once parks its procedure from now on, or no longer.
+void be_strict(RegionWorld& world, bool is_strict = true) {
+  world.executor.max_attempts = is_strict ? 1 : 0;
+  world.crash_master();
+}
+void check_must_run(RegionWorld& world, std::string_view type, std::string_view step) {
+  const std::optional<ProcedureInfo> parked = world.find(type);
+  REQUIRE(parked.has_value());
+  CHECK(parked->parked);
+  CHECK(parked->step_name == step);
+  CHECK(order(world, parked->id, RepairVerb::kSkipStep).code() == StatusCode::kFailedPrecondition);
+  be_strict(world, false);
+  CHECK(order(world, parked->id, RepairVerb::kRetryNow).to_string() == "OK");
 }
 
 /// The server does not answer the request, and an operator ends the one who has made it.
@@ -170,6 +189,82 @@ TEST_CASE("a table whose CreateTable was bypassed can be created again, with oth
   (void)world.must_end(world.submit(CreateTable(world.cluster.ports(), table, even_split_keys(3))));
 
   CHECK(world.rows().size() == 1 + 3);
+  world.check_end();
+}
+
+TEST_CASE("a log counts as split only when a server has split it, whatever an operator skips") {
+  RegionWorld world;
+  be_strict(world);
+  world.cluster.fail_next(ClusterCall::kSplitLog, ClusterFault::kLoseRequest, 1);
+  const ProcedureId crash = world.kill(world.home());
+  world.executor.run();
+
+  check_must_run(world, "cluster.SplitLogRemote", "DISPATCH");
+
+  (void)world.must_end(crash);
+  world.check_end();
+}
+
+TEST_CASE("a region that a server has reported is recorded there, whatever an operator skips") {
+  RegionWorld world;
+  be_strict(world);
+  const RegionRow before = world.row();
+  const ProcedureId move = world.submit(TransitRegionState::move(
+      world.cluster.ports(), before.region, world.other_than(before.server)));
+  world.run_to(ClusterCall::kOpenRegion);
+  world.cluster.fail_next(ClusterCall::kWrite, ClusterFault::kFail, 1);
+  world.executor.run();
+
+  check_must_run(world, "cluster.OpenRegion", "REPORT_SUCCEED");
+
+  (void)world.must_end(move);
+  CHECK(world.holders(before.region.id) == 1);
+  world.check_end();
+}
+
+TEST_CASE("a ServerCrash whose rows do not move pauses, and says why") {
+  RegionWorld world;
+  be_strict(world);
+  world.cluster.fail_next(ClusterCall::kLogsOf, ClusterFault::kFail, 1);
+  const ProcedureId crash = world.kill(world.home());
+  world.executor.run();
+  REQUIRE(world.executor->inspect().describe(crash)->parked);
+  REQUIRE(world.step_of(crash) == "SPLIT_LOGS");
+  be_strict(world, false);
+  // The server is not recorded as recovered, so no row of it may change.
+  REQUIRE(order(world, crash, RepairVerb::kSkipStep,
+                static_cast<std::uint32_t>(ServerCrashStep::kAssign))
+              .ok());
+
+  std::size_t turns = 0;
+  for (std::size_t ran = 1; ran > 0 && turns < 1000; turns += ran) {
+    ran = world.executor->run_until_idle(1);
+  }
+
+  CHECK(turns < 1000);
+  const Result<ProcedureInfo> info = world.executor->inspect().describe(crash);
+  CHECK(info->step_name == "ASSIGN");
+  CHECK_FALSE(info->error.ok());
+}
+
+TEST_CASE("the splitters of a ServerCrash that was bypassed are free for the next one") {
+  RegionWorld world(1, 2);
+  be_strict(world);
+  for (int i = 0; i < 3; ++i) world.write_rows();
+  world.cluster.fail_next(ClusterCall::kSplitLog, ClusterFault::kLoseRequest, 8);
+  const ServerName victim = world.home();
+  const ProcedureId crash = world.kill(victim);
+  world.executor.run();
+  REQUIRE(world.find("cluster.SplitLogRemote").has_value());
+  bypass(world, crash);
+  world.executor.run();
+  be_strict(world, false);
+
+  Nonce nonce = crash_nonce(victim);
+  ++nonce.value;
+  (void)world.must_end(world.submit(ServerCrash(world.cluster.ports(), victim), nonce));
+
+  CHECK(world.executor->inspect().live_procedures() == 0);
   world.check_end();
 }
 

@@ -97,9 +97,11 @@ TEST_CASE("a ServerCrash of a retired server does nothing") {
   Cluster story;
   (void)story.must_end(story.kill(story.servers[0]));
   const std::size_t effects = story.cluster.snapshot().effects.size();
+  const std::size_t fences = story.cluster.calls(ClusterCall::kFence);
 
   (void)story.must_end(story.submit(ServerCrash(story.cluster.ports(), story.servers[0])));
 
+  CHECK(story.cluster.calls(ClusterCall::kFence) == fences);
   CHECK(story.cluster.snapshot().effects.size() == effects);
 }
 

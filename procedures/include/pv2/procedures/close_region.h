@@ -38,7 +38,7 @@ class CloseRegion final : public StateMachineProcedure<CloseRegionStep> {
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
       steps(step(CloseRegionStep::kDispatch, "DISPATCH", kNoUndo).must_run(),
-            step(CloseRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo));
+            step(CloseRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo).must_run());
 
   explicit CloseRegion(ClusterPorts& ports) : ports_(&ports) {}
   CloseRegion(ClusterPorts& ports, RegionInfo region, ServerName server);

@@ -38,7 +38,7 @@ class InitMeta final : public StateMachineProcedure<InitMetaStep> {
   using Step = InitMetaStep;
   static constexpr std::string_view kType = "cluster.InitMeta";
   static constexpr auto kSteps =
-      steps(step(Step::kWriteFsLayout, "WRITE_FS_LAYOUT", kPointOfNoReturn),
+      steps(step(Step::kWriteFsLayout, "WRITE_FS_LAYOUT", kPointOfNoReturn).must_run(),
             step(Step::kAssignMeta, "ASSIGN_META", kNoUndo),
             step(Step::kCreateNamespaces, "CREATE_NAMESPACES", kNoUndo));
 

@@ -108,8 +108,9 @@ class MemoryCluster {
 
   /// Sends the reports of servers to the procedures that wait for them, as signals, and returns how
   /// many it sent. A report is repeated until its signal is durable, or its procedure has ended.
-  /// The reports of dead servers are dropped. `executor` outlives this cluster, or is stopped
-  /// before the next call.
+  /// The reports of dead servers are dropped. Also takes the places of splitters back that
+  /// procedures have which an operator has ended, and counts these. `executor` outlives this
+  /// cluster, or is stopped before the next call.
   std::size_t deliver_reports(ProcedureExecutor& executor);
   /// How many reports deliver_reports() would send, and sends one of them.
   [[nodiscard]] std::size_t unsent_reports(const ProcedureExecutor& executor) const;

@@ -66,8 +66,8 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
       steps(step(Step::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(Step::kCloseRegions, "CLOSE_REGIONS", kUndoable),
             step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo).must_run(),
-            step(Step::kCreateMergedRegion, "CREATE_MERGED_REGION", kUndoable),
-            step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo),
+            step(Step::kCreateMergedRegion, "CREATE_MERGED_REGION", kUndoable).must_run(),
+            step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo).must_run(),
             step(Step::kUpdateMeta, "UPDATE_META", kPointOfNoReturn),
             step(Step::kOpenMergedRegion, "OPEN_MERGED_REGION", kNoUndo),
             step(Step::kPostOperation, "POST_OPERATION", kNoUndo));

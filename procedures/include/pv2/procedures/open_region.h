@@ -38,7 +38,7 @@ class OpenRegion final : public StateMachineProcedure<OpenRegionStep> {
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
       steps(step(OpenRegionStep::kDispatch, "DISPATCH", kNoUndo).must_run(),
-            step(OpenRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo));
+            step(OpenRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo).must_run());
 
   explicit OpenRegion(ClusterPorts& ports) : ports_(&ports) {}
   /// Whether somebody has asked the server before, who cannot say how it ended. Persisted.

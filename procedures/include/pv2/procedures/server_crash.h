@@ -20,7 +20,7 @@
 //     CHECK -> FINISH: there is no replication peer
 //
 //     step                        reads                    writes
-//     START                       meta's region            the fence; CRASHED
+//     START                       its row, meta's region   the fence; CRASHED
 //     SPLIT_META_LOGS             meta logs left           a SplitLog for each
 //     DELETE_SPLIT_META_WALS_DIR  meta logs left           meta_recovered
 //     ASSIGN_META                                          ABNORMALLY_CLOSED; the region's child
@@ -80,12 +80,12 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
   static constexpr auto kSteps =
       steps(step(Step::kStart, "START", kPointOfNoReturn).must_run(),
             step(Step::kSplitMetaLogs, "SPLIT_META_LOGS", kNoUndo),
-            step(Step::kDeleteSplitMetaWalsDir, "DELETE_SPLIT_META_WALS_DIR", kNoUndo),
+            step(Step::kDeleteSplitMetaWalsDir, "DELETE_SPLIT_META_WALS_DIR", kNoUndo).must_run(),
             step(Step::kAssignMeta, "ASSIGN_META", kNoUndo),
             step(Step::kGetRegions, "GET_REGIONS", kNoUndo).must_run(),
             step(Step::kSplitLogs, "SPLIT_LOGS", kNoUndo),
-            step(Step::kDeleteSplitWalsDir, "DELETE_SPLIT_WALS_DIR", kNoUndo),
-            step(Step::kAssign, "ASSIGN", kNoUndo), step(Step::kCheck, "CHECK", kNoUndo),
+            step(Step::kDeleteSplitWalsDir, "DELETE_SPLIT_WALS_DIR", kNoUndo).must_run(),
+            step(Step::kAssign, "ASSIGN", kNoUndo), step(Step::kCheck, "CHECK", kNoUndo).must_run(),
             step(Step::kClaimReplicationQueues, "CLAIM_REPLICATION_QUEUES", kNoUndo),
             step(Step::kFinish, "FINISH", kNoUndo));
 
@@ -108,7 +108,6 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
 
  private:
   Flow start(StepContext& ctx);
-  Flow crashed_before(StepContext& ctx);
   Flow find_meta(StepContext& ctx);
   Flow split_meta_logs(StepContext& ctx);
   Flow delete_split_meta_wals_dir(StepContext& ctx);

@@ -33,8 +33,8 @@ class SplitLogRemote final : public StateMachineProcedure<SplitLogRemoteStep> {
   static constexpr std::string_view kType = "cluster.SplitLogRemote";
   static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
-  static constexpr auto kSteps =
-      steps(step(Step::kDispatch, "DISPATCH", kNoUndo), step(Step::kArchive, "ARCHIVE", kNoUndo));
+  static constexpr auto kSteps = steps(step(Step::kDispatch, "DISPATCH", kNoUndo).must_run(),
+                                       step(Step::kArchive, "ARCHIVE", kNoUndo));
 
   explicit SplitLogRemote(ClusterPorts& ports) : ports_(&ports) {}
   SplitLogRemote(ClusterPorts& ports, ServerName worker, ServerName dead, std::string log);

@@ -65,8 +65,8 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
       steps(step(Step::kPrepare, "PREPARE", kNoUndo).must_run(),
             step(Step::kCloseParentRegion, "CLOSE_PARENT_REGION", kUndoable),
             step(Step::kCheckClosedRegions, "CHECK_CLOSED_REGIONS", kNoUndo).must_run(),
-            step(Step::kCreateDaughterRegions, "CREATE_DAUGHTER_REGIONS", kUndoable),
-            step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo),
+            step(Step::kCreateDaughterRegions, "CREATE_DAUGHTER_REGIONS", kUndoable).must_run(),
+            step(Step::kWriteMaxSequenceIdFile, "WRITE_MAX_SEQUENCE_ID_FILE", kNoUndo).must_run(),
             step(Step::kUpdateMeta, "UPDATE_META", kPointOfNoReturn),
             step(Step::kOpenChildRegions, "OPEN_CHILD_REGIONS", kNoUndo),
             step(Step::kPostOperation, "POST_OPERATION", kNoUndo));
