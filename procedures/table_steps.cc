@@ -5,6 +5,7 @@
 
 #include "table_steps.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,11 @@ namespace {
 
 // No key that write() below makes is longer.
 constexpr std::size_t kEffectKeyBytes = 64;
+
+// How many rows one write removes. A table grows by splits without a limit, and one write has at
+// most kRowsPerWriteMax rows. 1024: with the names of regions about 100 kB, and the server looks at
+// all cells of a row that it deletes, so each may have been written 64 times.
+constexpr std::size_t kRemovalsPerWrite = 1024;
 
 }  // namespace
 
@@ -58,14 +64,22 @@ std::optional<Status> remove_region_rows(StepContext& ctx, ClusterPorts& ports,
   if (!rows->ok()) return rows->status();
   std::set<std::string_view> kept_ids;
   for (const RegionInfo& region : kept) kept_ids.insert(region.id);
-  CatalogueWrite removal;
+  std::vector<const std::string*> left;
   for (const RegionRow& row : rows->value()) {
-    if (!kept_ids.contains(row.region.id)) removal.removed_regions.push_back(row.region.id);
+    if (!kept_ids.contains(row.region.id)) left.push_back(&row.region.id);
   }
-  if (removal.removed_regions.empty()) return Status();
-  const auto* removed = write(ctx, ports, "removed_regions", std::move(removal));
-  if (removed == nullptr) return std::nullopt;
-  return removed->status();
+  for (std::size_t first = 0; first < left.size(); first += kRemovalsPerWrite) {
+    const auto* removed = ctx.await<Result<Applied>>([&](auto done) {
+      CatalogueWrite removal{.effect_key =
+                                 ctx.effect_key() + "/removed_regions/" + std::to_string(first)};
+      const std::size_t end = std::min(left.size(), first + kRemovalsPerWrite);
+      for (std::size_t at = first; at < end; ++at) removal.removed_regions.push_back(*left[at]);
+      ports.catalogue.write(std::move(removal), std::move(done));
+    });
+    if (removed == nullptr) return std::nullopt;
+    if (!removed->ok()) return removed->status();
+  }
+  return Status();
 }
 
 const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableName& table) {

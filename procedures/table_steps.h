@@ -28,8 +28,8 @@ const Result<std::vector<RegionRow>>* read_regions(StepContext& ctx, ClusterPort
 /// `what` is added to the effect key of the step; `write` has no key yet.
 const Result<Applied>* write(StepContext& ctx, ClusterPorts& ports, std::string_view what,
                              CatalogueWrite write);
-/// Removes every region row that the table has, except those of `kept`, in one write. nullopt while
-/// that is on the way. Running it again removes what is left.
+/// Removes every region row that the table has, except those of `kept`, in writes of bounded size.
+/// nullopt while one is on the way. Running it again removes what is left.
 std::optional<Status> remove_region_rows(StepContext& ctx, ClusterPorts& ports,
                                          const TableName& table,
                                          const std::vector<RegionInfo>& kept = {});

@@ -2,6 +2,8 @@
 //
 // DeleteTable: nothing of the table is left, whatever fails on the way.
 
+#include <pv2/procedures/catalogue_limits.h>
+
 #include "table_plots.h"
 
 namespace pv2::testing::delete_table_test {
@@ -39,6 +41,32 @@ TEST_CASE("DeleteTable refuses a table that is not there or not disabled") {
       {delete_t(), {create_t()}, StatusCode::kFailedPrecondition, "is ENABLED, not DISABLED"},
       {delete_t(meta_table()), {}, StatusCode::kFailedPrecondition, "holds the catalogue"},
   });
+}
+
+TEST_CASE("a table that splits have given more regions than a write may have can be deleted") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  (void)executor.submit(CreateTable(cluster.ports(), table_t(), {}));
+  executor.run();
+  (void)executor.submit(DisableTable(cluster.ports(), name_t()));
+  executor.run();
+  for (const std::string half : {"a", "b"}) {
+    CatalogueWrite more{.effect_key = half};
+    for (std::size_t i = 0; i < kRowsPerWriteMax / 2; ++i) {
+      const std::string key = half + std::to_string(i);
+      more.regions.push_back({{name_t(), key, key, key + "!"}, RegionState::kClosed, {}, 0});
+    }
+    cluster.ports().catalogue.write(std::move(more), nobody<Result<Applied>>());
+  }
+  REQUIRE(cluster.snapshot().regions.size() > kRowsPerWriteMax);
+
+  const Result<ProcedureId> id = executor.submit(DeleteTable(cluster.ports(), name_t()));
+  executor.run();
+
+  CHECK(executor.result(*id).status.to_string() == "OK");
+  CHECK(cluster.snapshot().regions.empty());
 }
 
 TEST_CASE("a table that was deleted can be created again, and is empty") {
