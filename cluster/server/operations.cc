@@ -4,6 +4,9 @@
 
 #include "server/operations.h"
 
+#include <pv2/procedures/server_logs.h>
+
+#include <string>
 #include <utility>
 
 #include "server/region_orders.h"
@@ -38,7 +41,8 @@ std::string Operations::line_of(const RemoteOperation& operation) {
     case RemoteKind::kClaimQueues:
       return "peer " + operation.peer;
     case RemoteKind::kSplitLog:
-      return "log " + to_string(operation.dead) + " " + operation.log;
+      // Without the size: two splits of one log share a draft, whatever they read of it.
+      return "log " + to_string(operation.dead) + " " + std::string(file_of(operation.log));
   }
   return "operation " + operation.effect_key;
 }

@@ -88,8 +88,7 @@ void RegionOrders::read(const RegionTable::Entry& entry, const Order& order, Rep
       if (log.ok()) opening->meta_log = *std::move(log);
     }
     if (opening->status.ok()) opening->status = read_region(context, order, *opening);
-    // If the directory of a fenced server was removed, the log of the catalogue's region may have
-    // made it anew. The user's log is gone for ever, and tells.
+    // A server that is dead ends, also if the opening has failed for another reason.
     opening->fence = user_log->check_fence();
     post([this, entry, operation = order.operation, opening, report] {
       take_opening(entry, operation, opening, report);

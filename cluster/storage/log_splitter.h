@@ -6,7 +6,9 @@
 // Invariants:
 // - When it returned OK, every entry of the log that a region lacks is in a recovered file. So the
 //   caller may archive the log then, and not before.
-// - It may be repeated, also by two workers at a time: the files have the same bytes.
+// - It may be repeated, also by two workers at a time: with the same `log.size` the files have the
+//   same bytes. With another size they differ only in entries that were never acknowledged. Two
+//   splits of one log in one process would share drafts; a server runs them one after the other.
 // - It skips entries that the region's store files have, and regions without a directory: those
 //   were removed, which needs a clean close or the end of the table.
 

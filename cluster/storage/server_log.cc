@@ -36,7 +36,11 @@ Result<std::unique_ptr<ServerLog>> ServerLog::open(const FileTree& files,
                                                    ServerName server, ServerLogOptions options) {
   std::unique_ptr<ServerLog> log(new ServerLog(files, layout, work, std::move(server), options));
   const std::string directory = layout.wals(log->server_);
-  if (Status bad = files.make_directories(directory); !bad.ok()) return bad;
+  // Once in a server's life, by the log that comes first. If it is gone later, the server was
+  // fenced and its directory removed; made anew, it would look as if that had not been.
+  if (options.kind == LogKind::kUser) {
+    if (Status bad = files.make_directories(directory); !bad.ok()) return bad;
+  }
   if (Status bad = files.make_directories(layout.old_wals()); !bad.ok()) return bad;
   // After the directory was made: whoever fences this server from now on renames it.
   const Result<bool> fenced = files.is_there(layout.splitting(log->server_));

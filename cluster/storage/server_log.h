@@ -57,7 +57,8 @@ struct ServerLogOptions {
 /// Thread-safe. Its completions run on the work queue.
 class ServerLog final : public EntryLog {
  public:
-  /// Makes the server's directory and the first file. kFenced: the server was declared dead before.
+  /// Makes the first file. The log of users makes the server's directory, too; that of the
+  /// catalogue comes later, and needs it. kFenced: the server was declared dead before.
   /// `files` and `work` outlive the log; the work that waits in `work` must have run, or must never
   /// run, when the log is destroyed.
   [[nodiscard]] static Result<std::unique_ptr<ServerLog>> open(const FileTree& files,

@@ -304,4 +304,34 @@ TEST_CASE("cluster: a log that goes on to another file during a look at the fenc
   REQUIRE((*log)->check_fence().code() == StatusCode::kFenced);
 }
 
+TEST_CASE("cluster: the log of the catalogue does not give a retired server its directory back") {
+  Disk disk;
+  cluster::ManualWorkQueue work;
+  const ServerName name{"rs1", 1};
+  const auto log = ServerLog::open(disk.files, disk.layout, work, name, {.file_bytes_max = 1});
+  REQUIRE(log.ok());
+  Status meta_log;
+  // When its first write is durable, and before its log goes on to another file.
+  (*log)->append(entry(1), [&](const Status& status) {
+    REQUIRE(status.ok());
+    REQUIRE(disk.logs.fence(name).ok());
+    for (const cluster::LogFile& file : *disk.logs.logs(name, cluster::LogKind::kUser)) {
+      REQUIRE(disk.logs.archive(name, file).ok());
+    }
+    REQUIRE(disk.logs.remove(name).ok());
+    meta_log =
+        ServerLog::open(disk.files, disk.layout, work, name, {.kind = cluster::LogKind::kMeta})
+            .status();
+  });
+  work.run_all();
+
+  CHECK(meta_log.code() == StatusCode::kFenced);
+  CHECK((*log)->check_fence().code() == StatusCode::kFenced);
+  Status second;
+  (*log)->append(entry(2), [&](const Status& status) { second = status; });
+  work.run_all();
+  CHECK(second.code() == StatusCode::kFenced);
+  CHECK(!disk.files.exists(disk.layout.wals(name)));
+}
+
 }  // namespace pv2::testing::write_ahead_log_test

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "cluster/server/server_world.h"
+#include "server/operations.h"
 #include "wire/methods.h"
 
 namespace pv2::testing::order_test {
@@ -109,6 +110,19 @@ TEST_CASE("the orders of a later master are later, and numbers are bounded") {
   CHECK_FALSE(number(1, 4'294'967'290, 6).ok());
   CHECK_FALSE(number(1, 4'294'967'296, 0).ok());
   CHECK_FALSE(number(4'294'967'296, 1, 1).ok());
+}
+
+TEST_CASE("two splits of one log run one after the other, whatever size each was told") {
+  RemoteOperation split;
+  split.kind = RemoteKind::kSplitLog;
+  split.dead = {"rs2", 1};
+  split.log = "u3@100";
+  const std::string line = Operations::line_of(split);
+
+  split.log = "u3@200";
+  CHECK(Operations::line_of(split) == line);
+  split.log = "u4@100";
+  CHECK(Operations::line_of(split) != line);
 }
 
 }  // namespace pv2::testing::order_test

@@ -167,7 +167,7 @@ void add_peer_commands(std::vector<Command>& table) {
   table.push_back(change("add_peer", "Makes another cluster a peer of this one.",
                          "add_peer 'backup', CLUSTER => '/clusters/b', TABLES => ['t']",
                          {cluster, tables, disabled}, add_peer));
-  table.push_back(change("update_peer", "Changes what goes to a peer, or where it is.",
+  table.push_back(change("update_peer", "Changes what goes to a peer.",
                          "update_peer 'backup', TABLES => ['t', 'u']", {cluster, tables},
                          update_peer));
   table.push_back(change("remove_peer", "Forgets a peer.", "remove_peer 'backup'", {},
