@@ -71,6 +71,7 @@ Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
 std::string state_file(const ClusterLayout& layout) { return layout.master() + "/state"; }
 
 Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
+// With the epoch behind it: local_state.h.
   if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
   if (Status bad = make_cluster_id(files, layout); !bad.ok()) return bad;
   auto local = LocalState::open(files, state_file(layout));
@@ -81,6 +82,7 @@ Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout
   return local;
 }
 
+  local->remove_earlier();
 }  // namespace
 
 /// In the order in which they need each other.
