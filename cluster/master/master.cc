@@ -8,6 +8,7 @@
 #include <pv2/base/fields.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/executor_options.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/procedures/claim_queues.h>
 #include <pv2/procedures/cluster_ports.h>
 #include <pv2/procedures/init_meta.h>
@@ -51,6 +52,8 @@ namespace {
 constexpr RetryPolicy kRetry{.base = std::chrono::milliseconds(50), .cap = std::chrono::seconds(5)};
 // Rare, because it is for a case that is rare, and harms nobody meanwhile.
 constexpr int kStrangersEvery = 6;
+// A warning about what goes on: often enough to be seen in a log, and never a flood.
+constexpr Duration kWarningPause = std::chrono::minutes(1);
 // One nonce for all masters of a directory: the cluster is made once. After a failure the next
 // master takes the next one.
 constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
@@ -68,10 +71,10 @@ Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
   return files.write(path, id);
 }
 
+// With the epoch behind it: local_state.h.
 std::string state_file(const ClusterLayout& layout) { return layout.master() + "/state"; }
 
 Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
-// With the epoch behind it: local_state.h.
   if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
   if (Status bad = make_cluster_id(files, layout); !bad.ok()) return bad;
   auto local = LocalState::open(files, state_file(layout));
@@ -79,10 +82,10 @@ Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout
   LocalContents contents = local->contents();
   ++contents.epoch;
   if (Status bad = local->replace(std::move(contents)); !bad.ok()) return bad;
+  local->remove_earlier();
   return local;
 }
 
-  local->remove_earlier();
 }  // namespace
 
 /// In the order in which they need each other.
@@ -109,7 +112,11 @@ struct Master::Parts {
                           registry.give_up(server, "it answered none of many calls");
                         },
                     .on_later_epoch = [this] { look_for_successor(); }}),
-        slots([this] { return registry.live(); }),
+        slots([this] { return registry.live(); },
+              [this](ProcedureId procedure) {
+                return executor->inspect().describe(procedure).status().code() ==
+                       StatusCode::kNotFound;
+              }),
         tables(files, layout),
         logs(files, layout),
         peers(files, layout),
@@ -119,7 +126,8 @@ struct Master::Parts {
                    .on_fatal = [this](const Status& why) { end(why); }}),
         meta(transport, links, epoch,
              {.find_host = [this] { return host_of_meta(); },
-              .on_later_epoch = [this] { look_for_successor(); }}),
+              .on_later_epoch = [this] { look_for_successor(); },
+              .notice = [this](const std::string& line) { say(LogLevel::kWarning, line); }}),
         server_calls(transport, dispatcher, registry, catalogue, slots, probe),
         table_files(tables, ground.file_work, probe),
         server_logs(logs, ground.file_work, probe),
@@ -155,6 +163,7 @@ struct Master::Parts {
   [[nodiscard]] ServerList list_servers() const;
   void end(const Status& why);
   void look_for_successor();
+  void warn_of_later_epoch();
   void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
 
   const MasterOptions options;
@@ -166,6 +175,7 @@ struct Master::Parts {
   const Probe probe;
   bool is_ended = false;
   bool looks_for_successor = false;
+  SteadyTime warn_again_at{};
   LocalState local;
   const std::uint64_t epoch;
 
@@ -306,7 +316,7 @@ void Master::Parts::look_for_strangers() {
       if (directories.ok()) {
         for (const auto& directory : *directories) {
           const ServerState state = catalogue.rows().server(directory.server).state;
-          const bool is_ghost = state == ServerState::kRetired && !directory.is_fenced;
+          const bool is_ghost = state == ServerState::kRetired;
           if (!is_ghost) named.push_back(directory.server);
           if (!is_ghost) continue;
           file_work.run(
@@ -314,6 +324,7 @@ void Master::Parts::look_for_strangers() {
         }
       }
       watch->expect(named);
+      slots.look();  // an operator may have ended a procedure that has one
       tasks.after(kStrangersEvery * options.lease, [this] { look_for_strangers(); });
     });
   });
@@ -413,12 +424,23 @@ void Master::Parts::look_for_successor() {
     const std::uint64_t there = state.ok() ? state->contents().epoch : 0;
     post([this, there] {
       looks_for_successor = false;
-      if (there <= epoch) return;
+      if (there <= epoch) return warn_of_later_epoch();
       end(Status(
           StatusCode::kFenced,
           fmt::format("a master with epoch {} has begun, and this one has {}", there, epoch)));
     });
   });
+}
+
+void Master::Parts::warn_of_later_epoch() {
+  if (warn_again_at > tasks.now()) return;
+  warn_again_at = tasks.now() + kWarningPause;
+  say(LogLevel::kWarning,
+      fmt::format("a server says that it has heard a master with a later epoch than {}, but {}.* "
+                  "names none; until that ends, calls to the server are repeated. If a server of "
+                  "another cluster listens at an address of this one, move it. If the file was "
+                  "restored from a backup, start the region servers again",
+                  epoch, state_file(layout)));
 }
 
 Master::Master(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

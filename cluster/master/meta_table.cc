@@ -21,6 +21,7 @@ namespace {
 // lease, and host_changed() ends the pause.
 constexpr Duration kAttemptTimeout = std::chrono::seconds(5);
 constexpr Duration kPause = std::chrono::milliseconds(100);
+constexpr Duration kNoticePause = std::chrono::minutes(1);
 // Far below the limits of a frame.
 constexpr std::uint64_t kPageRows = 1000;
 
@@ -85,12 +86,13 @@ void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
                .resumed = !operation->read_only,
                .read_only = operation->read_only,
                .timeout = kAttemptTimeout},
-              tasks_.guarded<CallOutcome>([this, operation](CallOutcome outcome) {
+              tasks_.guarded<CallOutcome>([this, operation, host = *host](CallOutcome outcome) {
                 operation->is_calling = false;
                 const StatusCode code = outcome.status.code();
                 if (code == StatusCode::kFenced) events_.on_later_epoch();
                 // A write that no server will ever take: nothing changes that.
                 if (!outcome.ok() && code != StatusCode::kInvalidArgument) {
+                  note_failure(host, outcome.status);
                   tasks_.after(kPause, [this, operation] { attempt(operation); });
                   return;
                 }
@@ -98,6 +100,15 @@ void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
                 if (!outcome.ok()) return operation->done(outcome.status);
                 operation->done(std::move(outcome.body));
               }));
+}
+
+void MetaTable::note_failure(const ServerName& host, const Status& why) {
+  const std::pair failure(host, why.code());
+  if (failure == noted_ && tasks_.now() < note_again_at_) return;
+  noted_ = failure;
+  note_again_at_ = tasks_.now() + kNoticePause;
+  events_.notice("a call to the catalogue's table on server " + to_string(host) +
+                 " is repeated: " + why.to_string());
 }
 
 }  // namespace pv2::cluster

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "master/server_links.h"
@@ -36,6 +37,8 @@ class MetaTable {
     std::function<std::optional<ServerName>()> find_host;
     /// That server says that it has heard of a later master. Nothing is concluded from that alone.
     std::function<void()> on_later_epoch;
+    /// For the log: why calls are repeated. Said when that changes, and at most once a minute else.
+    std::function<void(const std::string&)> notice;
   };
 
   /// `links` outlives this.
@@ -64,6 +67,7 @@ class MetaTable {
   void begin(std::string_view method, std::string body, bool read_only,
              std::function<void(Result<std::string>)> done);
   void attempt(const std::shared_ptr<Operation>& operation);
+  void note_failure(const ServerName& host, const Status& why);
   void read_page(const Scan& scan, std::shared_ptr<std::vector<Cell>> cells,
                  std::function<void(Result<std::vector<Cell>>)> done);
 
@@ -74,6 +78,8 @@ class MetaTable {
   // Those that wait for a host or for the end of a pause, or are under way. Shared with timers and
   // with answers.
   std::deque<std::shared_ptr<Operation>> operations_;
+  std::pair<ServerName, StatusCode> noted_{{}, StatusCode::kOk};  ///< The last notice was of this.
+  SteadyTime note_again_at_{};
   LoopTasks tasks_;
 };
 

@@ -34,6 +34,7 @@ Verdict verdict_of_signal(const Status& status) {
 /// The answer to one call. Shared by the signals that it waits for.
 struct ReportDesk::Reply {
   IncomingCall call;
+  ReportRequest request;
   ReportReply verdicts;
   std::size_t missing = 0;
 };
@@ -49,22 +50,28 @@ void ReportDesk::take(IncomingCall call) {
                                                 ", and this one has " + std::to_string(epoch_)));
     return on_later_epoch_();
   }
-  const auto reply = std::make_shared<Reply>(Reply{std::move(call), {}, request.items.size()});
-  reply->verdicts.verdicts.resize(request.items.size(), Verdict::kAgain);
-  if (request.items.empty()) return reply->call.reply("");
-  for (std::size_t i = 0; i < request.items.size(); ++i) {
-    ReportRequest::Item& item = request.items[i];
+  const std::size_t count = request.items.size();
+  const auto reply = std::make_shared<Reply>(Reply{std::move(call), std::move(request), {}, count});
+  reply->verdicts.verdicts.resize(count, Verdict::kAgain);
+  if (count == 0) return reply->call.reply("");
+  for (std::size_t i = 0; i < count; ++i) {
+    ReportRequest::Item& item = reply->request.items[i];
     if (const auto verdict = verdict_before(item)) {
       decide(reply, i, *verdict);
       continue;
     }
     std::string payload;
     encode_fields(item.report, FieldSelection::kAll, payload);
-    executor_.async().signal(
-        item.procedure, std::string(kReportSignal), std::move(payload),
-        [post = tasks_.poster(), reply, i](const Status& status) {
-          post([reply, i, status] { decide(reply, i, verdict_of_signal(status)); });
-        });
+    executor_.async().signal(item.procedure, std::string(kReportSignal), std::move(payload),
+                             [this, post = tasks_.poster(), reply, i](const Status& status) {
+                               post([this, reply, i, status] {
+                                 const Verdict verdict = verdict_of_signal(status);
+                                 const bool is_ended = verdict == Verdict::kTaken && !status.ok();
+                                 const bool is_nobodys =
+                                     is_ended && is_left_opening(reply->request.items[i]);
+                                 decide(reply, i, is_nobodys ? Verdict::kNotHere : verdict);
+                               });
+                             });
   }
 }
 
@@ -81,6 +88,12 @@ std::optional<Verdict> ReportDesk::verdict_before(const ReportRequest::Item& ite
                         row->state == RegionState::kClosing);
   if (!is_here) return Verdict::kNotHere;
   return std::nullopt;
+}
+
+bool ReportDesk::is_left_opening(const ReportRequest::Item& item) const {
+  if (item.report.kind != RemoteKind::kOpenRegion || !item.report.done) return false;
+  const std::optional<RegionRow> row = catalogue_.rows().region(item.region.id);
+  return row && row->server == item.report.server && row->state == RegionState::kOpening;
 }
 
 void ReportDesk::decide(const std::shared_ptr<Reply>& reply, std::size_t item, Verdict verdict) {

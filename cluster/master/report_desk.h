@@ -7,7 +7,9 @@
 //     the server is dead in the catalogue                    kDead
 //     it opened a region that the catalogue does not have there   kNotHere: it closes it again
 //     the signal is on stable storage                        kTaken
-//     the procedure has ended without the report             kTaken: nobody asks for it any more
+//     the procedure has ended without the report,
+//         and has left the region OPENING there              kNotHere: it closes it again
+//         otherwise                                          kTaken: nobody asks for it any more
 //     otherwise                                              kAgain
 //
 // How it fails: a report that names a later master is refused, and `on_later_epoch` is called.
@@ -55,6 +57,9 @@ class ReportDesk {
 
   /// What follows without asking the procedure. No value: it has to be asked.
   [[nodiscard]] std::optional<Verdict> verdict_before(const ReportRequest::Item& item) const;
+  /// Whether the report says that a region is open whose row says OPENING. If its procedure has
+  /// ended, an operator has ended it, and no row would ever say that the region is served.
+  [[nodiscard]] bool is_left_opening(const ReportRequest::Item& item) const;
   static void decide(const std::shared_ptr<Reply>& reply, std::size_t item, Verdict verdict);
 
   ProcedureExecutor& executor_;

@@ -18,7 +18,10 @@ constexpr std::size_t kSlotsPerServer = 2;
 
 void SplitterSlots::acquire(ProcedureId procedure, const ServerName& preferred,
                             Completion<Result<ServerName>> done) {
-  if (!give(procedure, preferred, done)) waiting_.push_back({procedure, std::move(done)});
+  if (give(procedure, preferred, done)) return;
+  waiting_.push_back({procedure, std::move(done)});
+  // Those who wait longer have looked.
+  if (waiting_.size() == 1) look();
 }
 
 void SplitterSlots::release(ProcedureId procedure) {
@@ -28,11 +31,18 @@ void SplitterSlots::release(ProcedureId procedure) {
 }
 
 void SplitterSlots::look() {
+  if (waiting_.empty()) return;
+  forget_ended();
   std::deque<Waiting> waiting = std::move(waiting_);
   waiting_.clear();
   for (Waiting& entry : waiting) {
     if (!give(entry.procedure, {}, entry.done)) waiting_.push_back(std::move(entry));
   }
+}
+
+void SplitterSlots::forget_ended() {
+  std::erase_if(taken_, [this](const auto& entry) { return has_ended_(entry.first); });
+  std::erase_if(waiting_, [](const Waiting& entry) { return !entry.done.is_awaited(); });
 }
 
 bool SplitterSlots::give(ProcedureId procedure, const ServerName& preferred,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SplitterSlots: which server splits a log for which procedure. A few at a time per server, so that
-// a server that recovers others still serves. Volatile: after a restart procedures ask again.
+// a server that recovers others still serves. Volatile: after a restart procedures ask again. A
+// procedure that an operator has ended gives nothing back: its slot is free when it has ended.
 
 #pragma once
 
@@ -21,13 +22,15 @@ namespace pv2::cluster {
 /// Used on the loop only.
 class SplitterSlots {
  public:
-  /// `live` says which servers live now.
-  explicit SplitterSlots(std::function<std::vector<ServerName>()> live) : live_(std::move(live)) {}
+  /// `live` says which servers live now, and `has_ended` whether a procedure is no more.
+  SplitterSlots(std::function<std::vector<ServerName>()> live,
+                std::function<bool(ProcedureId)> has_ended)
+      : live_(std::move(live)), has_ended_(std::move(has_ended)) {}
 
   void acquire(ProcedureId procedure, const ServerName& preferred,
                Completion<Result<ServerName>> done);
   void release(ProcedureId procedure);
-  /// A server has come or gone.
+  /// A server has come or gone, or a procedure may have ended.
   void look();
 
  private:
@@ -40,7 +43,10 @@ class SplitterSlots {
   bool give(ProcedureId procedure, const ServerName& preferred,
             Completion<Result<ServerName>>& done);
 
+  void forget_ended();
+
   const std::function<std::vector<ServerName>()> live_;
+  const std::function<bool(ProcedureId)> has_ended_;
   std::map<ProcedureId, ServerName> taken_;
   std::deque<Waiting> waiting_;
 };

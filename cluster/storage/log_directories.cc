@@ -59,6 +59,7 @@ Status LogDirectories::remove(const ServerName& server) const {
 }
 
 Status LogDirectories::remove_ghost(const ServerName& server) const {
+  if (Status bad = files_.remove_tree(layout_.splitting(server)); !bad.ok()) return bad;
   return files_.remove_tree(layout_.wals(server));
 }
 

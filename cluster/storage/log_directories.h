@@ -54,7 +54,8 @@ class LogDirectories {
   /// because the master opens none on a dead server. kFailedPrecondition: logs are left.
   Status remove(const ServerName& server) const;
   /// Removes the directory that a server has made anew after its own was fenced and removed: it had
-  /// not noticed yet. Nothing in it was acknowledged. Only for a server that is retired.
+  /// not noticed yet. Or one that a second fence has made. Nothing in it was acknowledged. Only for
+  /// a server that is retired.
   Status remove_ghost(const ServerName& server) const;
   /// Every server that has a directory.
   [[nodiscard]] Result<std::vector<ClusterLayout::LogDirectory>> servers() const;

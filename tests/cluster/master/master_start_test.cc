@@ -20,6 +20,20 @@ CreateTable create(const std::string& name) {
   return {ports_elsewhere(), {{"default", name}, {"f"}}, {}};
 }
 
+/// What the master answers to a report.
+CallOutcome send(ClusterWorld& world, ReportRequest report) {
+  auto client =
+      RpcClient::open({.transport = world.transport, .addresses = {world.master().address()}});
+  REQUIRE(client.ok());
+  std::string body;
+  encode_fields(report, FieldSelection::kAll, body);
+  std::optional<CallOutcome> outcome;
+  (*client)->call(std::string(kMasterReport), body, {.read_only = true, .timeout = 5s},
+                  [&](CallOutcome given) { outcome = std::move(given); });
+  world.run_until([&] { return outcome.has_value(); });
+  return *outcome;
+}
+
 }  // namespace
 
 TEST_CASE("a cluster that could not be made is made by the next master, once that is mended") {
@@ -72,6 +86,68 @@ TEST_CASE("a descriptor that cannot be read keeps no other table from being used
   const auto client = world.connect();
   CHECK(world.put(*client, {"default", "t"}, "row", "1").ok());
   CHECK(world.run(create("another")).status.to_string() == "OK");
+}
+
+TEST_CASE("a master says that a server names a later master, of which there is no file") {
+  ClusterWorld world;
+  int warnings = 0;
+  world.adjust_master = [&](MasterOptions& options) {
+    options.log = [&](LogLevel, std::string_view line) {
+      if (line.find("a later epoch than 1") != std::string_view::npos) ++warnings;
+    };
+  };
+  world.start_master();
+  const ServerName server = world.start_server("rs1");
+  world.run_until_quiet();
+
+  for (int i = 0; i < 3; ++i) {
+    ReportRequest report{.epoch = 2, .items = {{.procedure = ProcedureId{1}, .report = {}}}};
+    CHECK(!send(world, std::move(report)).ok());
+    world.run_for(1s);
+  }
+
+  CHECK(warnings == 1);
+}
+
+TEST_CASE("a server closes a region if who had it opened was ended, and the row says OPENING") {
+  const TableName table{"default", "t"};
+  ClusterWorld world;
+  world.start_master();
+  world.start_server("rs1");
+  world.start_server("rs2");
+  world.run_until_quiet();
+  ServerName server = world.servers().at(0);
+  if (server == world.master().servers().meta.server) server = world.servers().at(1);
+  std::optional<RegionRow> row;
+  const auto is_there = [&](RegionState state) {
+    row.reset();
+    for (const RegionRow& region : world.master().rows().regions_of(table)) {
+      if (region.server == server && region.state == state) row = region;
+    }
+    return row.has_value();
+  };
+  const auto verdict = [&] {
+    const CallOutcome outcome =
+        send(world, {.epoch = world.master().epoch(),
+                     .items = {{.procedure = ProcedureId{1'000'000},
+                                .report = {.server = server, .effect_key = "key", .done = true},
+                                .region = row.value().region}}});
+    REQUIRE(outcome.ok());
+    ReportReply reply;
+    REQUIRE(decode_fields(reply, FieldSelection::kAll, outcome.body).ok());
+    return reply.verdicts.at(0);
+  };
+
+  world.stop_server(server);
+  const ProcedureId creation =
+      world.submit(CreateTable(ports_elsewhere(), {table, {"f"}}, even_split_keys(4)));
+  world.run_until([&] { return is_there(RegionState::kOpening); });
+  CHECK(verdict() == ReportReply::Verdict::kNotHere);
+  world.resume_server(server);
+  REQUIRE(world.result_of(creation).status.ok());
+
+  REQUIRE(is_there(RegionState::kOpen));
+  CHECK(verdict() == ReportReply::Verdict::kTaken);
 }
 
 TEST_CASE("a report that names a later master is refused, and ends only one that has a successor") {

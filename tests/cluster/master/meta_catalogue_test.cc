@@ -64,12 +64,13 @@ struct World : PartsWorld {
   std::vector<std::size_t> batches;  ///< How many rows each write of the table had.
   Status refusal;                    ///< What the table says to a write.
   std::vector<Status> ends;
+  std::vector<std::string> notices;
   int later_epochs = 0;  ///< How often the table says that it has heard a later master.
   std::unique_ptr<RpcServer> host = serve(
       {{std::string(kRegionScan), [](IncomingCall call) { call.reply(encoded(ScanPage{})); }},
        {std::string(kRegionWrite), [this](IncomingCall call) { take_write(std::move(call)); }}});
   ServerRegistry registry{10s, [](const ServerName&, const std::string&) {}};
-  SplitterSlots slots{[this] { return registry.live(); }};
+  SplitterSlots slots{[this] { return registry.live(); }, [](ProcedureId) { return false; }};
   Dispatcher dispatcher{transport,
                         links,
                         1,
@@ -89,7 +90,8 @@ struct World : PartsWorld {
                   links,
                   1,
                   {.find_host = [] { return std::optional(kHost); },
-                   .on_later_epoch = [this] { ++later_epochs; }}};
+                   .on_later_epoch = [this] { ++later_epochs; },
+                   .notice = [this](const std::string& line) { notices.push_back(line); }}};
   ServerCallsPort calls{transport, dispatcher, registry, catalogue, slots, probe};
 };
 
@@ -158,6 +160,29 @@ TEST_CASE("a write that is refused because of a later master is repeated: there 
 
   CHECK(write.answer().status().to_string() == "OK");
   CHECK(world.ends.empty());
+}
+
+TEST_CASE(
+    "the log says why a call to the catalogue is repeated: when that changes, and each minute") {
+  World world;
+  world.refusal = {StatusCode::kUnavailable, "its memory is full"};
+  const auto write = world.write("1", {{"default", "t"}, {"f"}});
+
+  world.run_for(50s);
+  REQUIRE(world.notices.size() == 1);
+  CHECK(world.notices.front() ==
+        "a call to the catalogue's table on server rs1,1 is repeated: UNAVAILABLE: its memory is "
+        "full");
+  world.run_for(30s);
+  CHECK(world.notices.size() == 2);
+  world.refusal = {StatusCode::kNotFound, "it is not here"};
+  world.run_for(50s);
+  CHECK(world.notices.size() == 3);
+  world.refusal = Status();
+  world.run_for(1s);
+
+  CHECK(write.answer().ok());
+  CHECK(world.notices.size() == 3);
 }
 
 TEST_CASE("those who wait for the crash of a server are forgotten when they have gone on") {
