@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "server_core.h"
@@ -55,8 +56,10 @@ void ServerConnection::on_bytes(std::string_view bytes) {
 void ServerConnection::guarded(const std::function<void()>& work) {
   try {
     work();
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) {
     close(core_->no_memory());
+  } catch (const std::exception& thrown) {
+    close({StatusCode::kUnavailable, std::string(text_of(thrown))});
   }
 }
 

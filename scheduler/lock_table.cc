@@ -205,6 +205,10 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   const std::size_t first = links.size() > EntryLocks::kFewNodes ? links[links.size()] : 0;
   PV2_ASSERT(first == 0 || first < links.size(),
              "the key that was in the way is one of the entry's keys");
+  const auto in_the_way = [&](std::size_t at) {
+    if (links.size() > EntryLocks::kFewNodes) entry.locks_->known_.many_nodes[links.size()] = at;
+    return &LockLink(links[at]).node();
+  };
   bool has_limit = false;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const std::size_t at = first + i < links.size() ? first + i : first + i - links.size();
@@ -214,16 +218,18 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
     const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
     const bool is_next = passes || node.first_conflict(mode) >= ticket;
     has_limit |= node.limited();
-    if (is_free && is_next) continue;
-    if (links.size() > EntryLocks::kFewNodes) entry.locks_->known_.many_nodes[links.size()] = at;
-    return &node;
+    // At the last look it was a place that lacked, if the key has one to lack.
+    const bool lacks_place_again =
+        i == 0 && first != 0 && node.limited() && !slot_for(entry, node, ticket, passes);
+    if (!is_free || !is_next || lacks_place_again) return in_the_way(at);
   }
   if (!has_limit) return nullptr;
   // Last, because it may walk along a line: most of those who wait behind free places lack another
   // key.
-  for (const std::uintptr_t word : links) {
-    const LockNode& node = LockLink(word).node();
-    if (node.limited() && !slot_for(entry, node, ticket, passes)) return &node;
+  for (std::size_t at = 0; at < links.size(); ++at) {
+    ++looks_;
+    const LockNode& node = LockLink(links[at]).node();
+    if (node.limited() && !slot_for(entry, node, ticket, passes)) return in_the_way(at);
   }
   return nullptr;
 }

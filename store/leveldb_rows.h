@@ -34,7 +34,7 @@ namespace pv2 {
 
 /// Reads are thread-safe, between open() and close(); one thread at a time does everything else. An
 /// exception inside a call of LevelDB, as without memory, would leave its mutex locked, or unlock
-/// it twice: so calls that read are noexcept, and end the process.
+/// it twice: so calls of it that take its mutex are noexcept, and end the process.
 class LevelDbRows final : public CheckpointWriter {
  public:
   struct Options {

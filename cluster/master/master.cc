@@ -163,7 +163,8 @@ struct Master::Parts {
   [[nodiscard]] ServerList list_servers() const;
   void end(const Status& why);
   void look_for_successor();
-  void warn_of_later_epoch();
+  /// `read` says whether the file could be read that would name a successor.
+  void warn_of_later_epoch(const Status& read);
   void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
 
   const MasterOptions options;
@@ -421,10 +422,9 @@ void Master::Parts::look_for_successor() {
   if (std::exchange(looks_for_successor, true)) return;
   file_work.run([this, &files = files, path = state_file(layout), post = tasks.poster()] {
     const auto state = LocalState::open(files, path);
-    const std::uint64_t there = state.ok() ? state->contents().epoch : 0;
-    post([this, there] {
+    post([this, read = state.status(), there = state.ok() ? state->contents().epoch : 0] {
       looks_for_successor = false;
-      if (there <= epoch) return warn_of_later_epoch();
+      if (there <= epoch) return warn_of_later_epoch(read);
       end(Status(
           StatusCode::kFenced,
           fmt::format("a master with epoch {} has begun, and this one has {}", there, epoch)));
@@ -432,15 +432,16 @@ void Master::Parts::look_for_successor() {
   });
 }
 
-void Master::Parts::warn_of_later_epoch() {
+void Master::Parts::warn_of_later_epoch(const Status& read) {
   if (warn_again_at > tasks.now()) return;
   warn_again_at = tasks.now() + kWarningPause;
   say(LogLevel::kWarning,
       fmt::format("a server says that it has heard a master with a later epoch than {}, but {}.* "
-                  "names none; until that ends, calls to the server are repeated. If a server of "
+                  "{}; until that ends, calls to the server are repeated. If a server of "
                   "another cluster listens at an address of this one, move it. If the file was "
                   "restored from a backup, start the region servers again",
-                  epoch, state_file(layout)));
+                  epoch, state_file(layout),
+                  read.ok() ? "names none" : "cannot be read: " + read.to_string()));
 }
 
 Master::Master(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

@@ -27,12 +27,16 @@ void SplitterSlots::acquire(ProcedureId procedure, const ServerName& preferred,
 void SplitterSlots::release(ProcedureId procedure) {
   taken_.erase(procedure);
   std::erase_if(waiting_, [&](const Waiting& entry) { return entry.procedure == procedure; });
-  look();
+  serve();
 }
 
 void SplitterSlots::look() {
   if (waiting_.empty()) return;
   forget_ended();
+  serve();
+}
+
+void SplitterSlots::serve() {
   std::deque<Waiting> waiting = std::move(waiting_);
   waiting_.clear();
   for (Waiting& entry : waiting) {

@@ -44,6 +44,8 @@ class SplitterSlots {
             Completion<Result<ServerName>>& done);
 
   void forget_ended();
+  /// Gives those who wait what is free.
+  void serve();
 
   const std::function<std::vector<ServerName>()> live_;
   const std::function<bool(ProcedureId)> has_ended_;

@@ -89,11 +89,21 @@ Status no_memory(const AuditEntry& entry) {
                             name_of(content_of(entry))));
 }
 
-void commit_or_wait(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
-                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
+// These orders change members before they have a record, and must not stop half way: without memory
+// the process ends.
+void end_or_skip_undo(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
+                      Effects& effects) noexcept PV2_REQUIRES(core.state_mutex) {
   order.kind == Order::Kind::kBypass
       ? bypass(core, order, std::move(entry), std::move(reply), effects)
       : commit_order(core, order, std::move(entry), std::move(reply), effects);
+}
+
+void commit_or_wait(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
+                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const bool changes_members =
+      order.kind == Order::Kind::kBypass || order.kind == Order::Kind::kSkipUndo;
+  changes_members ? end_or_skip_undo(core, order, std::move(entry), std::move(reply), effects)
+                  : commit_order(core, order, std::move(entry), std::move(reply), effects);
 }
 
 }  // namespace
@@ -182,8 +192,12 @@ void Repairs::begin_once(const OrderTicket& turn, const AuditEntry& entry) {
       carry_out_once(turn, entry);
     });
   } catch (const std::bad_alloc&) {
-    answer_all(turn, no_memory(entry));
+    end_without_memory(turn, entry);
   }
+}
+
+void Repairs::end_without_memory(const OrderTicket& turn, const AuditEntry& entry) noexcept {
+  answer_all(turn, no_memory(entry));
 }
 
 void Repairs::refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply) {
@@ -213,7 +227,7 @@ void Repairs::carry_out_once(const OrderTicket& turn, const AuditEntry& entry) {
                           },
                       .on = ReplyOn::kHere});
   } catch (const std::bad_alloc&) {
-    answer_all(turn, no_memory(entry));
+    end_without_memory(turn, entry);
   }
 }
 

@@ -49,6 +49,8 @@ class Repairs {
   /// Carries it out if its nonce is not in the audit, and answers all copies of it.
   void begin_once(const OrderTicket& turn, const AuditEntry& entry);
   void carry_out_once(const OrderTicket& turn, const AuditEntry& entry);
+  /// If there is none for the answer either, the process ends: otherwise no copy would be answered.
+  void end_without_memory(const OrderTicket& turn, const AuditEntry& entry) noexcept;
   /// Answers a copy that cannot be carried out, because of `refusal`.
   void refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply);
   [[nodiscard]] Result<bool> was_carried_out(const AuditEntry& entry);

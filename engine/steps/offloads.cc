@@ -133,11 +133,8 @@ void Offloads::stop(Execution& execution, const PlaceOfWork& visit) {
   execution.work()->stop(core_.state.leftovers.work, &visit);
 }
 
-// Callbacks may block for as long as they like, and so may listeners; and a tree is not undone
-// before its work has ended. So whichever thread comes first tells, and the other finds nothing.
 void Offloads::tell_later() {
   core_.pool->post([this] { tell(); });
-  core_.pool->post_news([this] { tell(); });
 }
 
 // Calls code of the host: stop callbacks, and the destructors of callables that never ran.

@@ -141,7 +141,8 @@ std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
   return commit;
 }
 
-void Admission::withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why) {
+// Without memory the process ends: half withdrawn, the nonce would lead to what is gone.
+void Admission::withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why) noexcept {
   const bool by_step = why == Withdrawal::kByStep;
   const std::string who = by_step ? "the step" : "the call";
   const std::string end = by_step ? " did not come to its end" : " has found no memory";

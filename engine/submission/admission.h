@@ -108,7 +108,7 @@ class Admission {
       PV2_REQUIRES(core_.state_mutex);
   void take(ProcedureId id, const Nonce& nonce, Reply<Result<ProcedureResult>> taker,
             Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why);
+  void withdraw(std::unique_ptr<InsertCommit> commit, Withdrawal why) noexcept;
   void check_unknown(const Nonce& nonce, ProcedureId id) const;
   void fill(Execution& execution, InsertCommit& commit, bool is_encoded);
 

@@ -216,10 +216,9 @@ void WaitReasons::awaited(const Execution& execution) {
   if (!place.blockers.empty()) blockers(place);
   if (!reasons_.empty()) return;
   // All has arrived. Its step saw that and waits for a time; or the procedure is being woken.
-  const bool is_being_woken =
-      std::any_of(execution.slots.begin(), execution.slots.end(), [](const AwaitSlot* slot) {
-        return !slot->is_of_offload() && !slot->has_woken();
-      });
+  const bool is_being_woken = std::any_of(
+      execution.slots.begin(), execution.slots.end(),
+      [](const AwaitSlot* slot) { return !slot->is_of_offload() && !slot->has_woken(); });
   if (execution.record.deadline && !is_being_woken) return only_time(execution);
   if (!has_work(execution)) add(Kind::kQueued);  // else offloaded() adds the reason
 }

@@ -222,31 +222,6 @@ TEST_CASE("a region that a server has reported is recorded there, whatever an op
   world.check_end();
 }
 
-TEST_CASE("a ServerCrash whose rows do not move pauses, and says why") {
-  RegionWorld world;
-  be_strict(world);
-  world.cluster.fail_next(ClusterCall::kLogsOf, ClusterFault::kFail, 1);
-  const ProcedureId crash = world.kill(world.home());
-  world.executor.run();
-  REQUIRE(world.executor->inspect().describe(crash)->parked);
-  REQUIRE(world.step_of(crash) == "SPLIT_LOGS");
-  be_strict(world, false);
-  // The server is not recorded as recovered, so no row of it may change.
-  REQUIRE(order(world, crash, RepairVerb::kSkipStep,
-                static_cast<std::uint32_t>(ServerCrashStep::kAssign))
-              .ok());
-
-  std::size_t turns = 0;
-  for (std::size_t ran = 1; ran > 0 && turns < 1000; turns += ran) {
-    ran = world.executor->run_until_idle(1);
-  }
-
-  CHECK(turns < 1000);
-  const Result<ProcedureInfo> info = world.executor->inspect().describe(crash);
-  CHECK(info->step_name == "ASSIGN");
-  CHECK_FALSE(info->error.ok());
-}
-
 TEST_CASE("the splitters of a ServerCrash that was bypassed are free for the next one") {
   RegionWorld world(1, 2);
   be_strict(world);

@@ -854,43 +854,6 @@ TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
   CHECK(ended);
 }
 
-namespace {
-
-// Work that runs until it is told to stop, and says that it runs.
-JobScript runs_until_told(std::promise<void>& runs) {
-  return {.steps = 1, .run = [&runs](JobRun& run) -> std::optional<Outcome> {
-            const auto* value = run.ctx.offload([&runs](std::stop_token stop) {
-              std::latch told(1);
-              const std::stop_callback tell(stop, [&] { told.count_down(); });
-              runs.set_value();
-              told.wait();
-            });
-            return value == nullptr ? std::optional(Say::wait()) : usual();
-          }};
-}
-
-}  // namespace
-
-TEST_CASE("a tree with offloaded work is undone though every thread for callbacks is blocked") {
-  Threaded threaded;
-  EngineWorld& engine = threaded.engine;
-  std::promise<void> runs;
-  engine.world.scripts["a"] = runs_until_told(runs);
-  std::latch may_return(1);
-  ExecutorOptions options = threaded.options();
-  options.pool_threads = 2;
-  auto executor = *ProcedureExecutor::open(std::move(options));
-  executor->start();
-  const auto submitted = executor->submit(Job(engine.world, "a"));
-  runs.get_future().wait();
-  for (int i = 0; i < 3; ++i) executor->async().run([&] { may_return.wait(); });
-
-  REQUIRE(executor->abort(submitted->id).ok());
-  CHECK(executor->wait(submitted->id)->state == ProcedureState::kRolledBack);
-  may_return.count_down();
-  executor->stop();
-}
-
 TEST_CASE("while work waits to be told to stop, no other critical section asks for that again") {
   // How much an executor without threads does to abort a tree, with `looks` between any two pieces.
   const auto pieces = [](int looks) {

@@ -76,6 +76,9 @@ class AwaitSlot : public Counted, public Recycled {
   void give_up() noexcept { claimed_.store(false, std::memory_order_release); }
   void is_there() noexcept { ready_.store(true, std::memory_order_release); }
   void arrived() noexcept {
+    // Once the value is there, the step may run on, and destroy the completion that is being
+    // called.
+    const Ref<AwaitSlot> self(this);
     is_there();
     target_->wake(*this);
   }
@@ -138,11 +141,7 @@ class Completion {
  public:
   explicit Completion(Ref<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
 
-  void operator()(T value) const {
-    // Once the value is there, the step may run on and destroy this object.
-    const Ref<AwaitSlotOf<T>> slot = slot_;
-    slot->complete(std::move(value));
-  }
+  void operator()(T value) const { slot_->complete(std::move(value)); }
 
   /// Whether somebody may still want the value. False, which is final, if the procedure has gone on
   /// and this is the only copy: for those who keep many completions, and may drop this one.
