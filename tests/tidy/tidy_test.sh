@@ -46,6 +46,15 @@ no_sleeps_in_tests() {
   grep -nHE '\b(sleep_for|sleep_until|usleep|nanosleep)\b' "${code[@]}" | grep -E '^tests/' |
     say 'sleep in a test'
 }
+# CTest takes a list of names, which ends at a semicolon: such a test would not be run.
+no_semicolons_in_titles() {
+  awk '
+    FNR == 1 { title = 0 }
+    /TEST_CASE\(/ { title = 1 }
+    title && /"[^"]*;[^"]*"/ { print FILENAME ":" FNR ": a semicolon in the title of a test" }
+    /\{$/ { title = 0 }
+  ' "${code[@]}"
+}
 no_long_lines() {
   # Bytes that continue a UTF-8 character are not columns.
   LC_ALL=C awk '
@@ -154,9 +163,10 @@ folders_have_a_map() {
     if [[ -d $folder && ! -f $folder/README.md ]]; then echo "$folder:1: no README.md"; fi
   done
 }
-rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests no_long_lines
-  no_long_paragraphs header_paragraph pragma_once includes_point_down rooms_point_down
-  rooms_have_a_map includes_are_shallow public_headers_are_clean folders_have_a_map)
+rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests
+  no_semicolons_in_titles no_long_lines no_long_paragraphs header_paragraph pragma_once
+  includes_point_down rooms_point_down rooms_have_a_map includes_are_shallow
+  public_headers_are_clean folders_have_a_map)
 
 # Shortens grep's file:line:text to file:line, the reason and the text.
 say() {
@@ -193,6 +203,7 @@ self_test() {
   printf '#include <boost/asio.hpp>\n#include <pv2/engine/x.h>\n' >base/include/pv2/base/bad.h
   {
     printf '// TO''DO\n\tint x; \n#include <catch2/catch.hpp>\nvoid f() { sleep_for(1s); }\n'
+    printf 'TEST_CASE(\n    "one; two") {\n'
     printf '//%0120d\n' 0
   } >tests/bad_test.cc
   printf 'wide %0120d\n' 0 >tests/bad.md

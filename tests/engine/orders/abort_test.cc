@@ -119,10 +119,11 @@ TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait
 TEST_CASE("an abort is in the audit of its tree once, with who ordered it and why") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
-  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
-                                 (void)run.ctx.await<std::string>([](const auto&) {});
-                                 return std::optional(Say::wait());
-                               }};
+  engine.world.scripts["a"] = {
+      .steps = 1, .run = [](JobRun& run) {
+        (void)run.ctx.await<std::string>([&](auto completion) { run.world.ask(completion); });
+        return std::optional(Say::wait());
+      }};
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
@@ -493,7 +494,7 @@ TEST_CASE("a second abort joins the first while that is on its way and while the
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("an abort waits for members in flight; children that they spawned never begin") {
+TEST_CASE("an abort waits for members in flight, and children that they spawned never begin") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {};

@@ -158,7 +158,7 @@ TEST_CASE("a signal ends no back-off and no wait for children") {
 }
 
 TEST_CASE(
-    "a wait names signals, completions and a deadline at once; whichever comes first ends it") {
+    "a wait names signals, completions and a deadline at once, and whichever comes first ends it") {
   EngineWorld engine;
   const auto what = GENERATE(0, 1, 2);
   const bool crash = GENERATE(false, true);

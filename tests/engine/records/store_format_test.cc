@@ -512,7 +512,7 @@ TEST_CASE(
   w.world.scripts["asks"] = {
       .steps = 1,
       .run = [](JobRun& run) -> std::optional<Outcome> {
-        (void)run.ctx.await<std::string>([](const auto&) {});
+        (void)run.ctx.await<std::string>([&](auto completion) { run.world.ask(completion); });
         return Say::wait();
       },
       .undo = [](JobRun&) -> std::optional<Outcome> { return Say::retry("the bank is closed"); }};

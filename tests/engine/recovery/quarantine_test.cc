@@ -221,7 +221,7 @@ TEST_CASE("a child of an unknown type freezes its whole tree, and no other") {
   CHECK(engine.result(root).status.ok());
 }
 
-TEST_CASE("damaged user bytes quarantine their tree; its nonce, locks and identity stay") {
+TEST_CASE("damaged user bytes quarantine their tree, and its nonce, locks and identity stay") {
   EngineWorld engine;
   const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
   engine.world.scripts["a"] = asks();

@@ -89,7 +89,7 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
   CHECK(engine.executor().operate().audit(id)->front().step == 2);
 }
 
-TEST_CASE("a step that must run is not skipped, whatever the order says; its retry goes on") {
+TEST_CASE("a step that must run is not skipped, whatever the order says, and its retry goes on") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   bool mended = false;
