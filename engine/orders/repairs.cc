@@ -196,6 +196,7 @@ void Repairs::begin_once(const OrderTicket& turn, const AuditEntry& entry) {
   }
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): as the header says
 void Repairs::end_without_memory(const OrderTicket& turn, const AuditEntry& entry) noexcept {
   answer_all(turn, no_memory(entry));
 }

@@ -50,6 +50,7 @@ class Repairs {
   void begin_once(const OrderTicket& turn, const AuditEntry& entry);
   void carry_out_once(const OrderTicket& turn, const AuditEntry& entry);
   /// If there is none for the answer either, the process ends: otherwise no copy would be answered.
+  // NOLINTNEXTLINE(bugprone-exception-escape)
   void end_without_memory(const OrderTicket& turn, const AuditEntry& entry) noexcept;
   /// Answers a copy that cannot be carried out, because of `refusal`.
   void refuse_once(const AuditEntry& entry, Status refusal, Reply<Result<Ordered>> reply);
