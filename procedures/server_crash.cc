@@ -75,8 +75,9 @@ ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
   // An earlier ServerCrash has moved everything. A fence would make a directory that nobody
   // removes.
   if (row->value().state == ServerState::kRetired) return done(to_string(server_));
-  // An operator has ended the earlier one; this one does what is left. The directory may be gone,
-  // and a fence would make it anew under the server's own name before it takes it away.
+  // An operator has ended the earlier ServerCrash, and this one does what is left. The directory
+  // may be gone. A fence would first make it again under the server's own name, and a server that
+  // still runs would look there and take itself for one that is not fenced.
   if (row->value().state == ServerState::kRecovered) return find_meta(ctx);
 
   // First nothing is acknowledged any more that the server writes, then the catalogue says so: a

@@ -36,8 +36,9 @@ Result<std::unique_ptr<ServerLog>> ServerLog::open(const FileTree& files,
                                                    ServerName server, ServerLogOptions options) {
   std::unique_ptr<ServerLog> log(new ServerLog(files, layout, work, std::move(server), options));
   const std::string directory = layout.wals(log->server_);
-  // Once in a server's life, by the log that comes first. If it is gone later, the server was
-  // fenced and its directory removed; made anew, it would look as if that had not been.
+  // The log of users comes first and makes the directory, once in a server's life. If the directory
+  // is gone later, the master has fenced the server and removed it. A log that made it again would
+  // hide the fence from the server.
   if (options.kind == LogKind::kUser) {
     if (Status bad = files.make_directories(directory); !bad.ok()) return bad;
   }

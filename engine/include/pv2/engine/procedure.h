@@ -113,9 +113,10 @@ class Procedure : public Recycled {
   [[nodiscard]] static Outcome done(std::string result = {}) {
     return {.kind = Outcome::Kind::kDone, .result = std::move(result)};
   }
-  /// The same step runs again as soon as something that it awaits arrives. A step that can have no
-  /// such wake, because it awaits nothing or has got everything that it awaits, fails; an undo
-  /// parks.
+  /// The same step runs again as soon as something that it awaits arrives. A step fails, and an
+  /// undo parks, if nothing can arrive any more when it answers: it awaits nothing, it has got
+  /// everything that it awaits, or each Completion for the rest was dropped. One that is dropped
+  /// later ends no wait, and nobody is told.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
   /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
   /// durable. A `timeout` that is not positive has passed already.
