@@ -50,6 +50,12 @@ struct ParkedWorld {
     REQUIRE(world.engine.describe(parked).parked);
   }
 
+  /// Orders a bypass whose commit is held, as that of one that waits for a step.
+  void begin_bypass(Duration timeout, std::optional<OrderOutcome>& outcome) {
+    world.engine.faults().hold_commit(world.engine.faults().commits() + 1);
+    world.remote->order(parked, RepairVerb::kBypass, kNote, {.timeout = timeout},
+                        [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  }
   OrderOutcome order(ProcedureId id, RepairVerb verb, const RemoteOrderOptions& options = {}) {
     return world.answer<OrderOutcome>(
         [&](auto done) { world.remote->order(id, verb, kNote, options, std::move(done)); });
@@ -253,11 +259,8 @@ TEST_CASE("an order is taken up again under its nonce, and another one under it 
 TEST_CASE("an order that waits longer than a server remembers calls is asked for to its end") {
   ParkedWorld story;
   RemoteWorld& world = story.world;
-  // Stands for a bypass that waits for a step.
-  world.engine.faults().hold_commit(world.engine.faults().commits() + 1);
   std::optional<OrderOutcome> outcome;
-  world.remote->order(story.parked, RepairVerb::kBypass, kNote, {.timeout = 1h},
-                      [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  story.begin_bypass(1h, outcome);
   const auto wait = [&](Duration most) {
     for (Duration waited{}; waited < most && !outcome; waited += 1s) {
       world.transport->run_for(1s);
@@ -296,10 +299,8 @@ TEST_CASE("an order that waits longer than a server remembers calls is asked for
 TEST_CASE("of an order that is on its way when its server stops nobody is told that it failed") {
   ParkedWorld story;
   RemoteWorld& world = story.world;
-  world.engine.faults().hold_commit(world.engine.faults().commits() + 1);
   std::optional<OrderOutcome> outcome;
-  world.remote->order(story.parked, RepairVerb::kBypass, kNote, {.timeout = 20s},
-                      [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  story.begin_bypass(20s, outcome);
   world.transport->run_for(1s);
   world.settle();
   REQUIRE_FALSE(outcome);

@@ -61,6 +61,12 @@ struct Machine : EngineWorld {
     spared.log = {};
     open(std::move(spared));
   }
+  /// A job that waits.
+  ProcedureId submit_waiting() {
+    const ProcedureId id = submit("a");
+    run();
+    return id;
+  }
 };
 
 // Makes `call` on one machine after another, and lets each of its requests for memory fail in turn.
@@ -142,10 +148,7 @@ TEST_CASE("an abort that finds no memory has not been accepted, and the tree goe
 TEST_CASE("a signal that finds no memory does not count, and another one is taken") {
   ProcedureId id;
   const int failures = fail_each(
-      [&](Machine& machine) {
-        id = machine.submit("a");
-        machine.run();
-      },
+      [&](Machine& machine) { id = machine.submit_waiting(); },
       [&](Machine& machine) {
         machine.executor().async().signal(id, kLong.substr(0, 100), kLong, [](const Status&) {});
       },
@@ -163,10 +166,7 @@ TEST_CASE("a signal that finds no memory does not count, and another one is take
 TEST_CASE("an order that finds no memory is not carried out, and the procedure goes on") {
   ProcedureId id;
   const int failures = fail_each(
-      [&](Machine& machine) {
-        id = machine.submit("a");
-        machine.run();
-      },
+      [&](Machine& machine) { id = machine.submit_waiting(); },
       [&](Machine& machine) {
         machine.executor().operate().order(id, RepairVerb::kRetryNow, {.who = kLong, .why = kLong},
                                            [](const Status&) {});

@@ -45,6 +45,34 @@ class Caller final : public StateMachineProcedure<CallStep> {
   World& world_;
 };
 
+// A CommittingJob, whose step 2 must run. It has used up its one attempt at `step`, at which it
+// fails until `mended`.
+ProcedureId gives_up_at(std::uint32_t step, EngineWorld& engine, const bool& mended) {
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["a"] = {.steps = 5, .run = [step, &mended](JobRun& run) {
+                                 return run.step == step && !mended
+                                            ? std::optional(Say::retry("the shop is closed"))
+                                            : usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  return id;
+}
+
+// An order to skip the step at which `id` gave up is refused, and leaves no trace.
+void check_not_skipped(EngineWorld& engine, ProcedureId id, std::uint32_t next_step,
+                       const char* why) {
+  RepairNote note = kNote;
+  note.next_step = next_step;
+  const Status refusal = engine.executor().operate().skip_step(id, note);
+  CHECK(refusal.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(refusal.message()), ContainsSubstring(why));
+  CHECK(engine.executor().operate().audit(id)->empty());
+  CHECK(engine.describe(id).parked);
+}
+
 }  // namespace
 
 TEST_CASE("a step whose attempts are used up parks its procedure, with its locks and its error") {
@@ -91,28 +119,14 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
 
 TEST_CASE("a step that must run is not skipped, whatever the order says, and its retry goes on") {
   EngineWorld engine;
-  engine.retry.max_attempts = 1;
   bool mended = false;
-  engine.world.scripts["a"] = unlucky(mended);  // its second step is CHECK
-  engine.world.scripts["a"].steps = 5;
-  engine.open();
-  const ProcedureId id = engine.submit<CommittingJob>("a");
-  engine.run();
-  REQUIRE(engine.describe(id).parked);
-  const OperatorConsole operate = engine.executor().operate();
-
-  RepairNote with_next = kNote;
-  with_next.next_step = 3;
-  for (const RepairNote& note : {kNote, with_next}) {
-    const Status refusal = operate.skip_step(id, note);
-    CHECK(refusal.code() == StatusCode::kFailedPrecondition);
-    CHECK_THAT(std::string(refusal.message()),
-               ContainsSubstring("failed at CHECK, which must run"));
+  const ProcedureId id = gives_up_at(2, engine, mended);  // CHECK
+  for (const std::uint32_t next : {0U, 3U}) {
+    check_not_skipped(engine, id, next, "failed at CHECK, which must run");
   }
+  const OperatorConsole operate = engine.executor().operate();
   CHECK(operate.preview(id, RepairVerb::kSkipStep).status().code() ==
         StatusCode::kFailedPrecondition);
-  CHECK(operate.audit(id)->empty());
-  CHECK(engine.describe(id).parked);
 
   mended = true;
   REQUIRE(operate.retry_now(id, kNote).ok());
@@ -350,30 +364,15 @@ TEST_CASE("an order to a member of a tree that is just being bypassed is refused
 
 TEST_CASE("an order that skips a step does not pass over one that must run") {
   EngineWorld engine;
-  engine.retry.max_attempts = 1;
-  bool fails = true;
-  engine.world.scripts["a"] = {.steps = 5, .run = [&](JobRun& run) {
-                                 return fails && run.step == 1 ? std::optional(Say::retry("no"))
-                                                               : usual();
-                               }};
-  engine.open();
-  const ProcedureId id = engine.submit<CommittingJob>("a");
-  engine.run();
-  REQUIRE(engine.describe(id).parked);
-  const OperatorConsole operate = engine.executor().operate();
-
-  RepairNote note = kNote;
+  bool mended = false;
+  const ProcedureId id = gives_up_at(1, engine, mended);
   for (const std::uint32_t beyond : {3U, 4U, 5U}) {
-    note.next_step = beyond;
-    const Status refusal = operate.skip_step(id, note);
-    CHECK(refusal.code() == StatusCode::kFailedPrecondition);
-    CHECK_THAT(std::string(refusal.message()),
-               ContainsSubstring("failed at ONE, and CHECK lies between, which must run"));
+    check_not_skipped(engine, id, beyond, "failed at ONE, and CHECK lies between, which must run");
   }
-  CHECK(operate.audit(id)->empty());
+  RepairNote note = kNote;
   note.next_step = GENERATE(0U, 1U, 2U);
-  fails = false;
-  CHECK(operate.skip_step(id, note).ok());
+  mended = true;
+  CHECK(engine.executor().operate().skip_step(id, note).ok());
   engine.run();
   CHECK(engine.result(id).result == "a done");
   CHECK(engine.world.journal.count("do a.2") == 1);
