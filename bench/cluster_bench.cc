@@ -200,7 +200,7 @@ void put_rows(Cluster& cluster) {
                              --missing;
                            });
   }
-  while (missing > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until("each region has a row", [&] { return missing == 0; });
 }
 
 /// `created`: how many regions the table has.

@@ -22,7 +22,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "harness/child.h"
 #include "harness/engine.h"
@@ -74,9 +73,9 @@ void submit_root(Arrivals& arrivals, ProcedureExecutor& executor, std::uint64_t 
   const auto executor = open_engine(std::move(owned_probe), types(arrivals));
   Filler filler(*executor, std::bind_front(submit_root, std::ref(arrivals)));
   filler.submit_up_to(procedures / kPerGroup * kRootsPerGroup);
-  while (arrivals.count.load(std::memory_order_relaxed) < procedures || !probe.idle()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  wait_until("all procedures wait, and that is durable", [&] {
+    return arrivals.count.load(std::memory_order_relaxed) >= procedures && probe.idle();
+  });
   end_abruptly();
 }
 
@@ -95,9 +94,8 @@ double milliseconds_since(BenchClock::time_point begin) {
   report_to_parent("first_submission_ms", milliseconds_since(begin));
   // Loaded procedures are runnable, or wait for what they waited for before; both are live.
   must(executor->wait_until_loaded(), "loading the store");
-  while (executor->inspect().live_procedures() < procedures + 1) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_until("all procedures are live",
+             [&] { return executor->inspect().live_procedures() >= procedures + 1; });
   report_to_parent("all_runnable_ms", milliseconds_since(begin));
   const Usage usage = meter.stop();
   report_to_parent("cpu_ms", usage.cpu_seconds * 1e3);
@@ -105,9 +103,9 @@ double milliseconds_since(BenchClock::time_point begin) {
   report_to_parent("resident_bytes_per_procedure",
                    resident_bytes() / static_cast<double>(procedures));
   // Each procedure that waits for an event has run its step again.
-  while (arrivals.count.load(std::memory_order_relaxed) < procedures / kPerGroup * 2 + 1) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_until("what waits for an event has run again", [&] {
+    return arrivals.count.load(std::memory_order_relaxed) >= procedures / kPerGroup * 2 + 1;
+  });
   report_to_parent("all_have_run_ms", milliseconds_since(begin));
   end_abruptly();
 }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_registry.h>
 #include <pv2/store/leveldb_procedure_store.h>
 
@@ -67,11 +68,14 @@ class Submitters {
   void stop() {
     stopping_.store(true, std::memory_order_relaxed);
     for (std::thread& thread : threads_) thread.join();
-    while (outstanding_.load(std::memory_order_acquire) != 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    wait_until("all submissions are answered",
+               [this] { return outstanding_.load(std::memory_order_acquire) == 0; });
   }
   [[nodiscard]] std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
+  /// To be called after stop().
+  [[nodiscard]] std::uint64_t submitted() const {
+    return next_.load(std::memory_order_relaxed) - 1;
+  }
   /// The times of the blocking submissions since open_window(). To be called after stop().
   [[nodiscard]] Samples times() const {
     Samples all;
@@ -157,6 +161,9 @@ class SubmitBench {
     const double answered = static_cast<double>(submitters.answered() - before);
     const Usage usage = meter.stop();
     submitters.stop();
+    if (executor->inspect().live_procedures() != submitters.submitted()) {
+      die("a procedure has ended, but each of them should wait for ever");
+    }
     executor->stop();
     folder_.remove(path);
 

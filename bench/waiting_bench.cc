@@ -34,9 +34,8 @@ constexpr std::uint64_t kStep = 200'000;
 constexpr std::uint64_t kTimers = 1'000'000;
 
 void wait_for(const Arrivals& arrivals, std::uint64_t wanted) {
-  while (arrivals.count.load(std::memory_order_relaxed) < wanted) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait_until("all procedures wait",
+             [&] { return arrivals.count.load(std::memory_order_relaxed) >= wanted; });
 }
 
 // Lets what is queued come to an end, then returns unused memory to the system.

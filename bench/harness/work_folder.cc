@@ -10,14 +10,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <thread>
 
 namespace pv2::bench {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kCannotMeasureHere = 77;
 
 // Written only while no other threads exist, except by die(), which never returns.
 std::string& folder_to_remove() {
@@ -33,10 +37,11 @@ WorkFolder::WorkFolder(const std::string& parent) {
     die(fmt::format("there is no folder {}; use --data=DIR", parent));
   }
   if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC) {
-    die(
-        fmt::format("{} is in memory, where a sync costs nothing; use --data=DIR with a folder on "
-                    "a disk",
-                    parent));
+    die(fmt::format(
+            "{} is in memory, where a sync costs nothing; use --data=DIR with a folder on a "
+            "disk",
+            parent),
+        kCannotMeasureHere);
   }
   std::string pattern = parent + "/pv2-bench-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) die(fmt::format("cannot make a folder in {}", parent));
@@ -65,13 +70,23 @@ void WorkFolder::remove(const std::string& path) const {
   }
 }
 
-void die(std::string_view why) {
+void die(std::string_view why, int exit_code) {
   static std::mutex only_one;
   const std::lock_guard lock(only_one);
   fmt::print(stderr, "benchmark: {}\n", why);
   std::error_code ignored;
   if (!folder_to_remove().empty()) fs::remove_all(folder_to_remove(), ignored);
-  std::_Exit(1);
+  std::_Exit(exit_code);
+}
+
+void wait_until(std::string_view what, const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) {
+      die(fmt::format("waited five minutes for this: {}", what));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void must(const Status& status, std::string_view what) {

@@ -2,12 +2,13 @@
 //
 // WorkFolder: the temporary folder that a benchmark writes in. It has to be on a disk, because a
 // sync in memory costs nothing and would make every durable figure wrong; on tmpfs the program ends
-// and names the option to use.
+// with 77, which ctest takes for a test that was skipped, and names the option to use.
 
 #pragma once
 
 #include <pv2/base/status.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -35,8 +36,12 @@ class WorkFolder {
 };
 
 /// Ends a benchmark that cannot go on, as it would have no figures: says why, removes the work
-/// folder, ends the process with 1. May be called on any thread.
-[[noreturn]] void die(std::string_view why);
+/// folder, ends the process with `exit_code`. May be called on any thread.
+[[noreturn]] void die(std::string_view why, int exit_code = 1);
+
+/// Looks every millisecond whether `holds`, and ends the program if that takes more than five
+/// minutes: `what` has failed then, or what the benchmark expects of the engine is not so any more.
+void wait_until(std::string_view what, const std::function<bool()>& holds);
 
 /// Ends the program unless `status` is OK.
 void must(const Status& status, std::string_view what);
