@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pv2/base/assert.h"
+#include "pv2/base/keyed_hash.h"
 #include "pv2/base/wire.h"
 
 namespace pv2 {
@@ -184,8 +185,8 @@ class Before {
   }
 
  private:
-  std::vector<std::string_view> bodies_;                            // of all but maps
-  std::unordered_map<std::string_view, std::string_view> entries_;  // of a map: by key
+  std::vector<std::string_view> bodies_;  // of all but maps
+  std::unordered_map<std::string_view, std::string_view, internal::KeyedHash> entries_;  // of a map
 };
 
 std::string merged(const View& view, std::string_view before, std::string_view after);

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <pv2/base/keyed_hash.h>
+
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -42,14 +44,17 @@ class SegmentKey {
     return a.is_long() && b.is_long() && a.long_view() == b.long_view();
   }
 
+  /// Most of the keys of a batch are chosen by clients, as nonces are.
   struct Hash {
     using is_avalanching = void;
     std::size_t operator()(const SegmentKey& key) const noexcept {
-      if (key.is_long()) return std::hash<std::string_view>()(key.long_view());
-      std::uint64_t hash = 0;
-      for (const std::uint64_t word : key.words_) hash = mix(hash ^ word);
-      return hash;
+      if (key.is_long()) return internal::keyed_hash(key.long_view(), secret);
+      const auto& [first, second, third] = key.words_;
+      return internal::fold_product(
+          third ^ secret.first,
+          internal::fold_product(first ^ secret.first, second ^ secret.second));
     }
+    internal::HashSecret secret = internal::hash_secret();
   };
 
  private:
@@ -57,13 +62,6 @@ class SegmentKey {
   static constexpr int kSizeShift = 56;
   static constexpr std::uint64_t kLong = std::uint64_t{0xFF} << kSizeShift;
 
-  // Both halves of a product with an odd number whose bits are half ones: each bit of the word
-  // changes about half of the bits of the result.
-  static std::uint64_t mix(std::uint64_t word) noexcept {
-    __extension__ using Wide = unsigned __int128;
-    const Wide product = Wide{word ^ 0x9E3779B97F4A7C15U} * 0xD6E8FEB86659FD93U;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-  }
   [[nodiscard]] bool is_long() const noexcept { return words_[2] == kLong; }
   [[nodiscard]] std::string_view long_view() const noexcept {
     const char* data = nullptr;

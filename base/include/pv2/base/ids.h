@@ -43,25 +43,6 @@ struct Nonce {
   friend constexpr auto operator<=>(const Nonce&, const Nonce&) noexcept = default;
 };
 
-namespace internal {
-
-/// What the hash of a nonce depends on besides the nonce. Clients choose nonces: one that knew this
-/// could choose many with the same hash, and each look-up of one of them would pass all others.
-struct NonceSecret {
-  std::uint64_t group = 0;
-  std::uint64_t value = 0;
-};
-/// Draws it from the randomness of the system. Without that it is where the system has placed the
-/// memory of this process.
-[[nodiscard]] NonceSecret draw_nonce_secret() noexcept;
-/// That of this process. The first call draws it, so that objects with static lifetime may hash.
-inline const NonceSecret& nonce_secret() noexcept {
-  static const NonceSecret secret = draw_nonce_secret();
-  return secret;
-}
-
-}  // namespace internal
-
 }  // namespace pv2
 
 template <>
@@ -72,15 +53,8 @@ struct std::hash<pv2::ProcedureId> {
   }
 };
 
-/// Differs from process to process, and so does the order of a table that is hashed by it: whoever
-/// goes through such a table and tells somebody sorts first.
+/// Clients choose nonces, so it depends on the process: see keyed_hash.h.
 template <>
 struct std::hash<pv2::Nonce> {
-  std::size_t operator()(const pv2::Nonce& nonce) const noexcept {
-    __extension__ using Wide = unsigned __int128;
-    const pv2::internal::NonceSecret& secret = pv2::internal::nonce_secret();
-    // Both halves of the product: whoever does not know the factors cannot say which are the same.
-    const Wide product = Wide{nonce.group ^ secret.group} * (nonce.value ^ secret.value);
-    return static_cast<std::size_t>(product) ^ static_cast<std::size_t>(product >> 64);
-  }
+  std::size_t operator()(const pv2::Nonce& nonce) const noexcept;
 };
