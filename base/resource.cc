@@ -111,8 +111,9 @@ std::uint32_t LockSet::add(ResourceKey key, LockMode mode) {
     at->mode = std::max(at->mode, mode);
     return index;
   }
-  if (!requests_.empty() && index <= primary_) ++primary_;
-  requests_.insert(at, {std::move(key), mode});
+  const bool is_first = requests_.empty();
+  requests_.insert(at, {std::move(key), mode});  // may throw; then nothing has changed
+  if (!is_first && index <= primary_) ++primary_;
   return index;
 }
 

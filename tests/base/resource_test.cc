@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
+#include "pv2/base/block_cache.h"
 #include "pv2/base/random.h"
 #include "support/catch.h"
+#include "support/own_malloc.h"
 
 namespace pv2::testing::resource_test {
 
@@ -145,5 +148,20 @@ TEST_CASE(
     REQUIRE((locks.requests() == wanted));
   }
 }
+
+#if !PV2_HAS_OWN_MALLOC
+
+TEST_CASE("a set that finds no memory for a lock is as before") {
+  LockSet locks;
+  locks.key({ResourceClass::kTable, "b"}, kExclusive);
+  {
+    const FewBlocksForTests none(0);
+    REQUIRE_THROWS_AS(locks.key({ResourceClass::kTable, "a"}, kShared), std::bad_alloc);
+  }
+  CHECK(shown(locks) == "table b exclusive");
+  CHECK(&locks.primary() == &locks.requests().front().key);
+}
+
+#endif
 
 }  // namespace pv2::testing::resource_test
