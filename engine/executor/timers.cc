@@ -12,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -33,9 +34,11 @@ class Timers::Thread {
  public:
   explicit Thread(Timers& timers)
       : timers_(timers),
-        alarm_(context_),
-        work_(boost::asio::make_work_guard(context_)),
-        subscription_(timers.core_.clock.subscribe([this] { look(); })) {}
+        alarm_(*context_),
+        work_(boost::asio::make_work_guard(*context_)),
+        subscription_(timers.core_.clock.subscribe([this, context = context_] {
+          boost::asio::post(*context, [this] { fire_and_rearm(); });
+        })) {}
   ~Thread() { stop(); }
 
   Status begin(StartGate& gate) {
@@ -52,18 +55,18 @@ class Timers::Thread {
   void stop() {
     if (std::exchange(stopped_, true)) return;
     timers_.core_.clock.unsubscribe(subscription_);
-    context_.stop();
+    context_->stop();
     if (thread_.joinable()) thread_.join();
   }
 
   void look() {
-    boost::asio::post(context_, [this] { fire_and_rearm(); });
+    boost::asio::post(*context_, [this] { fire_and_rearm(); });
   }
 
  private:
   void run() {
     const EngineThread mark(&timers_.core_);
-    context_.run();
+    context_->run();
   }
 
   void fire_and_rearm() {
@@ -78,7 +81,10 @@ class Timers::Thread {
   }
 
   Timers& timers_;
-  boost::asio::io_context context_{1};
+  // A clock that is just being advanced may call the subscription after this object: what it posts
+  // then is run by no thread.
+  const std::shared_ptr<boost::asio::io_context> context_ =
+      std::make_shared<boost::asio::io_context>(1);
   boost::asio::steady_timer alarm_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::uint64_t subscription_;

@@ -670,4 +670,21 @@ TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing b
   CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
 }
 
+TEST_CASE("an executor ends while another thread is about to tell it that the clock has moved") {
+  const auto clock = std::make_shared<ManualClock>();
+  std::latch moving(1);
+  std::latch ended(1);
+  clock->subscribe([&] {  // before the executor, so it is called first
+    moving.count_down();
+    ended.wait();
+  });
+  auto executor = ProcedureExecutor::open({.store = noop(), .clock = clock}).value();
+  executor->start();
+  std::thread mover([&] { clock->advance(1s); });
+  moving.wait();
+  executor.reset();
+  ended.count_down();
+  mover.join();
+}
+
 }  // namespace pv2::testing::threads_test

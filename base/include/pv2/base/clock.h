@@ -29,6 +29,8 @@ class Clock {
   /// Calls `listener` after each jump of a manual clock, on the thread that advanced it. A clock
   /// that moves by itself never calls it. Returns a number for unsubscribe().
   virtual std::uint64_t subscribe(std::function<void()> listener);
+  /// Jumps that begin later do not call the listener. One that is under way on another thread may
+  /// still do so after this has returned: a listener owns what it touches.
   virtual void unsubscribe(std::uint64_t subscription);
 };
 
