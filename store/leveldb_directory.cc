@@ -207,7 +207,8 @@ Status LevelDbDirectory::explain_unreadable(const Status& cause) const {
 
 Status LevelDbDirectory::create() const {
   const Status status = translate(files_.env().CreateDir(path_));
-  return status.ok() ? status : explain_unreadable(status);
+  if (status.ok() || files_.env().FileExists(path_)) return Status();
+  return explain_unreadable(status);
 }
 
 Status LevelDbDirectory::sync_name() const { return files_.sync_directory(parent_of(path_)); }

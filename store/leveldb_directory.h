@@ -55,6 +55,7 @@ class LevelDbDirectory {
   /// parent directory. kInvalidArgument: it is no path.
   Result<Contents> examine() const;
 
+  /// OK also if another process has just made it.
   Status create() const;
   Status sync_name() const;        ///< Makes the directory itself durable in its parent.
   Status mark_unfinished() const;  ///< Called before LevelDB creates its files,

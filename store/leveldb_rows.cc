@@ -63,7 +63,7 @@ void LevelDbRows::close() noexcept {
   background_.stop();
 }
 
-Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) {
+Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) noexcept {
   if (Status started = background_.start(); !started.ok()) return started;
   if (!create) env_.defer();
   for (ShownFile& file : shown) env_.show(directory_.file(file.file), std::move(file.bytes));
@@ -146,7 +146,8 @@ bool LevelDbRows::may_stop_within(std::size_t writes) const noexcept {
   return !known || std::strtoull(tables.c_str(), nullptr, 10) + writes >= kTablesMax;
 }
 
-Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) {
+Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint,
+                                     SegmentNumber next) noexcept {
   batch_->Clear();
   for (const Overlay::Row& row : checkpoint.rows) {
     if (row.row.deleted) {

@@ -33,8 +33,9 @@
 namespace pv2 {
 
 /// Reads are thread-safe, between open() and close(); one thread at a time does everything else. An
-/// exception inside a call of LevelDB, as without memory, would leave its mutex locked, or unlock
-/// it twice: so calls of it that take its mutex are noexcept, and end the process.
+/// exception inside a call of LevelDB, as without memory, would leave its mutex and its lock file
+/// locked, or unlock the mutex twice: so calls of it that take its mutex are noexcept, and end the
+/// process.
 class LevelDbRows final : public CheckpointWriter {
  public:
   struct Options {
@@ -75,10 +76,11 @@ class LevelDbRows final : public CheckpointWriter {
   /// What a failure to read means; if a file is damaged, which one. `act`: "reading".
   [[nodiscard]] Status explain(const leveldb::Status& failure, std::string_view act) const;
 
-  Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override;
+  Status write_checkpoint(const Overlay::Checkpoint& checkpoint,
+                          SegmentNumber next) noexcept override;
 
  private:
-  Status open(bool create, std::vector<ShownFile> shown);
+  Status open(bool create, std::vector<ShownFile> shown) noexcept;
   Status read_own_rows();
   Status too_short(std::string_view key) const;
 

@@ -91,6 +91,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter, private CheckpointW
     return options_.committer == LevelDbOptions::Committer::kPump;
   }
   Status acquire();
+  Status start_committer(CommitSink& sink);
   Status look_at_files(std::vector<ShownFile>& shown);
   Status recover();
   Status compare_with_mark() const;

@@ -78,16 +78,20 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   Status status = check_options(options_);
   if (status.ok()) status = acquire();
   if (status.ok()) status = checkpointer_.start();
+  if (status.ok()) status = start_committer(sink);
   if (!status.ok()) {
+    checkpointer_.stop();
     rows_.close();
     lock_.release();
     return status;
   }
-  {
-    MutexLock lock(readers_mutex_);
-    readable_ = true;
-  }
-  committer_ = std::make_unique<Committer>(
+  MutexLock lock(readers_mutex_);
+  readable_ = true;
+  return status;
+}
+
+Status LevelDbProcedureStore::Impl::start_committer(CommitSink& sink) {
+  auto committer = std::make_unique<Committer>(
       name(), *this, sink, recovered_.last,
       Committer::Options{
           .thread = is_pumped() ? Committer::Thread::kCaller : Committer::Thread::kOwn,
@@ -95,7 +99,9 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
           .unit_size = {
               .batch_operations = options_.unit_size.batch_operations,
               .batch_bytes = std::min(options_.unit_size.batch_bytes, kSegmentBytesMax)}});
-  return committer_->started();
+  Status started = committer->started();
+  if (started.ok()) committer_ = std::move(committer);
+  return started;
 }
 
 // Looks at the directory, locks it, looks again (another process may have been faster), and only

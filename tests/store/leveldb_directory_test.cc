@@ -5,6 +5,7 @@
 // file system) run only as root.
 
 #include <leveldb/db.h>
+#include <leveldb/env.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 #include "support/forked_child.h"
+#include "support/new_threads_limit.h"
 
 namespace pv2::testing::leveldb_directory_test {
 namespace {
@@ -860,6 +862,46 @@ TEST_CASE("the directory that holds a path is another one, also if the path ends
   CHECK(parent_of("data/..") == "data/../..");
   CHECK(parent_of("data/./") == "data/.//..");
   CHECK(parent_of("data/..orders") == "data");
+}
+
+TEST_CASE("a store that finds no thread keeps nothing, so another one opens at once") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  for (std::size_t threads = 0; threads < 10; ++threads) {
+    RecordingSink sink;
+    LevelDbProcedureStore refused(path);
+    Status status;
+    {
+      const NewThreadsLimit limit(threads);
+      status = refused.recover_lease(sink);
+    }
+    INFO(threads << " threads: " << status.to_string());
+    if (status.ok()) {
+      CHECK(threads >= 3);  // LevelDB's, that of checkpoints, the committer
+      return refused.close();
+    }
+    CHECK(status.code() == StatusCode::kResourceExhausted);
+    REQUIRE(open_and_close(path).ok());
+  }
+  FAIL("it never opened");
+}
+
+// Another process is faster whenever a directory is made.
+class FasterProcessEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit FasterProcessEnv(leveldb::Env& env) : EnvWrapper(&env) {}
+  leveldb::Status CreateDir(const std::string& path) override {
+    const leveldb::Status made = EnvWrapper::CreateDir(path);
+    return made.ok() ? leveldb::Status::IOError(path, "File exists") : made;
+  }
+};
+
+TEST_CASE("whoever finds that another process has just made the directory goes on with it") {
+  CrashEnv env;
+  FasterProcessEnv faster(env);
+  LevelDbOptions options = on_crash_env(env);
+  options.env = static_cast<leveldb::Env*>(&faster);
+  CHECK(open_and_close("store", std::move(options)).to_string() == "OK");
 }
 
 TEST_CASE("salvage leaves stores alone that are sound, in use, or beyond repair") {

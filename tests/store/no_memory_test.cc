@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads of a LevelDB store when there is no memory, at each place where one asks for some, each in
-// a process of its own. This program has an operator new of its own, which fails when a test of
-// this file says so; with a sanitizer it has the sanitizer's, and these tests are left out.
+// Reads and openings of a LevelDB store when there is no memory, at each place where one asks for
+// some, each in a process of its own. This program has an operator new of its own, which fails when
+// a test of this file says so; with a sanitizer it has the sanitizer's, and these tests are left
+// out.
 
 #include <unistd.h>
 
@@ -99,6 +100,55 @@ TEST_CASE("a read of a store for which there is no memory ends the process, or l
     ended += said.empty() ? 1 : 0;
   }
   CHECK(ended > 0);
+}
+
+// Opens a store with memory for `allocations`. "threw", "refused", "opened", or nothing if the
+// process has ended. Then it is opened with memory: "all", or what is wrong.
+std::string open_with(long allocations) {
+  ForkedChild child([&](int writing) {
+    std::set_terminate([] { ::_exit(kEnded); });
+    ::alarm(60);
+    CrashEnv env;
+    for (const int from : {0, kRows / 2}) {
+      Writer before(env);
+      if (!before.open().ok()) ::_exit(1);
+      commit_rows(before, from, from + kRows / 2);
+      before.store().close();
+    }
+    std::string first = "threw ";
+    {
+      Writer writer(env);
+      left = allocations;
+      try {
+        const bool opened = writer.open().ok();
+        left = -1;
+        first = opened ? "opened " : "refused ";
+      } catch (const std::bad_alloc&) {
+        left = -1;
+      }
+      writer.store().close();
+    }
+    say(writing, first);
+    Writer writer(env);
+    const Status status = writer.open();
+    const bool all = status.ok() && scan_rows(writer.store(), Space::kHost, "").size() == kRows;
+    say(writing, all ? "all" : "not all: " + status.to_string());
+  });
+  std::string said = child.read_all();
+  const int status = child.wait();
+  INFO("with " << allocations << " allocations: " << said << ", status " << status);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == (said.empty() ? kEnded : 0));
+  return said;
+}
+
+TEST_CASE("a store that finds no memory while it is opened ends the process, or opens again") {
+  std::string said;
+  for (long allocations = 0; said != "opened all"; ++allocations) {
+    said = open_with(allocations);
+    INFO(allocations);
+    REQUIRE((said.empty() || said == "threw all" || said == "refused all" || said == "opened all"));
+  }
 }
 
 }  // namespace
