@@ -183,8 +183,12 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
     if (request.deadline && *request.deadline <= options_.clock->wall_now()) {
       return too_late(request.session, request.number);
     }
-    if (Status full = why_no_room(*session); !full.ok()) {
-      return refused(Refusal::kWindowFull, std::move(full));
+    // The client cannot say that it has the session's responses before it has the one at the mark.
+    // So that one has room, or there would be none ever again.
+    if (request.number != mark || session->bytes == 0) {
+      if (Status full = why_no_room(*session); !full.ok()) {
+        return refused(Refusal::kWindowFull, std::move(full));
+      }
     }
     session->requests[request.number].fingerprint = request.fingerprint;
     ++session->running;

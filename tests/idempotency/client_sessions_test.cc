@@ -623,6 +623,45 @@ TEST_CASE("the saved responses of all sessions are bounded in bytes") {
   CHECK(world.append(World::request(other, 1)).response);
 }
 
+TEST_CASE("the request at the mark runs although later responses have filled the bound") {
+  World world;
+  world.options.session_bytes_max = 1000;
+  world.start();
+  const Session session = world.open("t");
+  world.ask(World::request(session, 1)).owner.refuse();  // the host was overloaded
+  for (std::uint64_t i = 2; i <= 5; ++i) CHECK(world.append(World::request(session, i)).response);
+  CHECK(world.append(World::request(session, 6)).refusal == Refusal::kWindowFull);
+
+  CHECK(body(world.append(World::request(session, 1))) == "5");
+
+  CHECK(world.append(World::request(session, 6)).refusal == Refusal::kWindowFull);
+  CHECK(world.append(World::request(session, 6, 6)).response);
+  CHECK(world.sessions->responses() == 1);
+}
+
+TEST_CASE("sessions that have filled the bound of all together get out of it, each by its mark") {
+  World world;
+  world.options.bytes_max = 1000;
+  world.start();
+  const Session sessions[] = {world.open("t"), world.open("u")};
+  for (const Session& session : sessions) {
+    world.ask(World::request(session, 1)).owner.refuse();
+  }
+  for (const std::uint64_t number : {2, 3}) {
+    for (const Session& session : sessions) {
+      CHECK(world.append(World::request(session, number)).response);
+    }
+  }
+  const Session empty = world.open("v");
+  CHECK(world.append(World::request(empty, 1)).refusal == Refusal::kWindowFull);
+
+  for (const Session& session : sessions) {
+    CHECK(world.append(World::request(session, 1)).response);
+    CHECK(world.append(World::request(session, 4, 4)).response);
+  }
+  CHECK(world.append(World::request(empty, 1)).response);
+}
+
 TEST_CASE("a session with more responses than a smaller limit allows is loaded, and goes on") {
   World world;
   const Session session = world.open("t");

@@ -136,8 +136,10 @@ struct SessionOptions {
   std::uint32_t window_max = 512;  ///< RIFL's figure.
   std::size_t sessions_max = 100'000;
   /// Saved responses in memory, in bytes: of one session, and of all. Beyond either of them a new
-  /// request gets kWindowFull. What the requests that run end with comes on top, and so does what
-  /// load() finds; nothing is forgotten early.
+  /// request gets kWindowFull, except the one at the mark of a session that has responses: they
+  /// cannot be dropped before the client has that one too. So at most one more response for each
+  /// session comes on top, and so does what the requests that run end with and what load() finds;
+  /// nothing is forgotten early.
   std::size_t session_bytes_max = std::size_t{64} << 20;
   std::size_t bytes_max = std::size_t{1} << 30;
   std::size_t waiters_max = 1024;  ///< Copies of one request that wait for it.
