@@ -35,19 +35,26 @@ RequestOwner::~RequestOwner() {
 void RequestOwner::save(RowBatch& effect, Response response) {
   if (!table_) return;
   PV2_ASSERT(saved_ == nullptr, "a request is saved once");
-  saved_ = std::make_shared<const Response>(std::move(response));
-  moves_mark_to_ = table_->save(session_, number_, saved_, effect);
+  auto saved = std::make_shared<const Response>(std::move(response));
+  moves_mark_to_ = table_->save(session_, number_, saved, effect);
+  saved_ = std::move(saved);
 }
 
+// A verdict is given by an owner that only this call has: an answer to a copy may end the other one
+// meanwhile. If there is no memory for the verdict, that owner ends without one.
 void RequestOwner::done() {
   if (!table_) return;
   PV2_ASSERT(saved_ != nullptr, "a request that is done has a response");
-  std::exchange(table_, nullptr)->done(session_, number_, std::move(saved_), moves_mark_to_);
+  RequestOwner taken(std::move(*this));
+  taken.table_->done(taken.session_, taken.number_, taken.saved_, taken.moves_mark_to_);
+  taken.table_ = nullptr;
 }
 
 void RequestOwner::refuse() {
   if (!table_) return;
-  std::exchange(table_, nullptr)->refuse(session_, number_, moves_mark_to_);
+  RequestOwner taken(std::move(*this));
+  taken.table_->refuse(taken.session_, taken.number_, taken.moves_mark_to_);
+  taken.table_ = nullptr;
 }
 
 // ---- ClientSessions ----

@@ -36,12 +36,14 @@ struct NonceEntry {
     ServerNonceManager::Answer answer;
   };
 
+  using Waiters = std::deque<Waiter>;
+
   Hash128 fingerprint;
   std::optional<WallTime> expires_at;
   State state = State::kRunning;
   SavedResult result;
-  SteadyTime keep_until{};                      ///< Of one that has succeeded.
-  std::unique_ptr<std::deque<Waiter>> waiters;  ///< Most have none.
+  SteadyTime keep_until{};           ///< Of one that has succeeded.
+  std::unique_ptr<Waiters> waiters;  ///< Most have none.
 };
 
 namespace {
@@ -144,7 +146,8 @@ class ServerNonceManager::Impl {
   [[nodiscard]] SteadyTime end_of(const std::optional<WallTime>& expires_at) const;
   void keep(Shard& shard, const Nonce& nonce, NonceEntry& entry, SavedResult result,
             SteadyTime until) PV2_REQUIRES(shard.mutex);
-  static std::deque<NonceEntry::Waiter> take_waiters(Shard& shard, NonceEntry& entry)
+  // Null: there are none. Needs no memory, which a verdict may not find.
+  static std::unique_ptr<NonceEntry::Waiters> take_waiters(Shard& shard, NonceEntry& entry)
       PV2_REQUIRES(shard.mutex);
 
   NonceManagerOptions options_;
@@ -211,7 +214,14 @@ std::optional<Result<NonceAnswer>> ServerNonceManager::Impl::decide(ServerNonceM
   const auto [at, is_new] = shard.entries.try_emplace(request.nonce);
   NonceEntry& entry = at->second;
   if (is_new) {
-    if (Status refused = why_not_new(request); !refused.ok()) {
+    Status refused;
+    try {
+      refused = why_not_new(request);
+    } catch (...) {  // no memory for the words; an entry without an owner would run for ever
+      shard.entries.erase(at);
+      throw;
+    }
+    if (!refused.ok()) {
       shard.entries.erase(at);
       return refused;
     }
@@ -233,7 +243,7 @@ std::optional<Result<NonceAnswer>> ServerNonceManager::Impl::decide(ServerNonceM
   }
   if (entry.state != State::kRunning) return answer_known(request, entry);
   if (waiter == nullptr) return std::nullopt;
-  if (!entry.waiters) entry.waiters = std::make_unique<std::deque<NonceEntry::Waiter>>();
+  if (!entry.waiters) entry.waiters = std::make_unique<NonceEntry::Waiters>();
   if (entry.waiters->size() >= options_.waiters_max) {
     return Status(StatusCode::kResourceExhausted,
                   std::to_string(entry.waiters->size()) +
@@ -271,13 +281,10 @@ Result<SavedResult> ServerNonceManager::Impl::lookup(const Nonce& nonce) {
   return at->second.result;
 }
 
-std::deque<NonceEntry::Waiter> ServerNonceManager::Impl::take_waiters(Shard& shard,
-                                                                      NonceEntry& entry) {
-  if (!entry.waiters) return {};
-  std::deque<NonceEntry::Waiter> taken = std::move(*entry.waiters);
-  entry.waiters.reset();
-  shard.waiting -= taken.size();
-  return taken;
+std::unique_ptr<NonceEntry::Waiters> ServerNonceManager::Impl::take_waiters(Shard& shard,
+                                                                            NonceEntry& entry) {
+  if (entry.waiters) shard.waiting -= entry.waiters->size();
+  return std::move(entry.waiters);
 }
 
 SteadyTime ServerNonceManager::Impl::end_of(const std::optional<WallTime>& expires_at) const {
@@ -293,24 +300,25 @@ SteadyTime ServerNonceManager::Impl::end_of(const std::optional<WallTime>& expir
 
 void ServerNonceManager::Impl::keep(Shard& shard, const Nonce& nonce, NonceEntry& entry,
                                     SavedResult result, SteadyTime until) {
+  shard.by_end.emplace(until, nonce);  // before anything is changed: it may find no memory
   entry.state = State::kSucceeded;
   bytes_.fetch_add(result->size(), std::memory_order_relaxed);
   entry.result = std::move(result);
   entry.keep_until = until;
-  shard.by_end.emplace(entry.keep_until, nonce);
 }
 
 void ServerNonceManager::Impl::succeeded(const Nonce& nonce, NonceEntry& entry,
                                          SavedResult result) {
   Shard& shard = shard_of(nonce);
-  std::deque<NonceEntry::Waiter> waiters;
+  std::unique_ptr<NonceEntry::Waiters> waiters;
   {
     MutexLock lock(shard.mutex);
     PV2_ASSERT(entry.state == State::kRunning, "an operation that ends was running");
     keep(shard, nonce, entry, result, end_of(entry.expires_at));
     waiters = take_waiters(shard, entry);
   }
-  for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, NonceAnswer{{}, result});
+  if (!waiters) return;
+  for (const NonceEntry::Waiter& waiter : *waiters) give(waiter.answer, NonceAnswer{{}, result});
 }
 
 void ServerNonceManager::Impl::not_done(ServerNonceManager& manager, const NonceRequest& request,
@@ -334,14 +342,15 @@ void ServerNonceManager::Impl::not_done(ServerNonceManager& manager, const Nonce
 
 void ServerNonceManager::Impl::said_nothing(const Nonce& nonce, NonceEntry& entry) {
   Shard& shard = shard_of(nonce);
-  std::deque<NonceEntry::Waiter> waiters;
+  std::unique_ptr<NonceEntry::Waiters> waiters;
   {
     MutexLock lock(shard.mutex);
     PV2_ASSERT(entry.state == State::kRunning, "an operation that ends was running");
     entry.state = State::kUnknown;
     waiters = take_waiters(shard, entry);
   }
-  for (const NonceEntry::Waiter& waiter : waiters)
+  if (!waiters) return;
+  for (const NonceEntry::Waiter& waiter : *waiters)
     give(waiter.answer, not_known_how_it_ended(nonce));
 }
 
@@ -382,10 +391,15 @@ ServerNonceManager::Replay ServerNonceManager::Impl::replay(const NonceRequest& 
   NonceEntry& entry = at->second;
   entry.fingerprint = request.fingerprint;
   entry.expires_at = request.expires_at;
-  bytes_.fetch_add(kEntryBytes, std::memory_order_relaxed);
   const bool is_over = is_old && !may_come;
-  keep(shard, request.nonce, entry, std::make_shared<const std::string>(std::move(result)),
-       is_over ? options_.clock->steady_now() : end_of(request.expires_at));
+  try {
+    keep(shard, request.nonce, entry, std::make_shared<const std::string>(std::move(result)),
+         is_over ? options_.clock->steady_now() : end_of(request.expires_at));
+  } catch (...) {  // as in decide()
+    shard.entries.erase(at);
+    throw;
+  }
+  bytes_.fetch_add(kEntryBytes, std::memory_order_relaxed);
   return is_over ? Replay::kTooOld : Replay::kRemembered;
 }
 
@@ -437,9 +451,9 @@ void ServerNonceManager::Impl::stop() {
     MutexLock lock(shard.mutex);
     if (shard.waiting == 0) continue;
     for (auto& [nonce, entry] : shard.entries) {
-      for (NonceEntry::Waiter& waiter : take_waiters(shard, entry)) {
-        waiters.push_back(std::move(waiter));
-      }
+      const auto taken = take_waiters(shard, entry);
+      if (!taken) continue;
+      for (NonceEntry::Waiter& waiter : *taken) waiters.push_back(std::move(waiter));
     }
   }
   std::ranges::sort(waiters, {}, &NonceEntry::Waiter::ticket);
@@ -499,7 +513,10 @@ void NonceOwner::succeed(std::string result) {
 void NonceOwner::succeed() {
   if (manager_ == nullptr) return;
   PV2_ASSERT(saved_ != nullptr, "an operation that succeeds has a result");
-  std::exchange(manager_, nullptr)->impl_->succeeded(request_.nonce, *entry_, std::move(saved_));
+  // As in RequestOwner: without memory for the verdict `taken` ends without one.
+  NonceOwner taken(std::move(*this));
+  taken.manager_->impl_->succeeded(taken.request_.nonce, *taken.entry_, taken.saved_);
+  taken.manager_ = nullptr;
 }
 
 void NonceOwner::fail() {
@@ -554,7 +571,7 @@ bool ServerNonceManager::resolve_done(const Nonce& nonce, std::string result) {
   NonceRequest request{.nonce = nonce, .fingerprint = {}};
   NonceEntry* const entry = impl_->take_unknown(request);
   if (entry == nullptr) return false;
-  impl_->succeeded(nonce, *entry, std::make_shared<const std::string>(std::move(result)));
+  NonceOwner(*this, request, *entry).succeed(std::move(result));
   return true;
 }
 

@@ -244,20 +244,27 @@ Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64
 
 // ---- The owner of a request ----
 
-std::uint64_t SessionTable::add_mark(Live& session, RowBatch& batch) {
+std::uint64_t SessionTable::mark_to_move(const Live& session) {
   const bool has_moved = session.row.first_unacked != session.durable_mark;
   const bool has_work = has_moved || !session.superfluous.empty();
   if (!has_work || session.mark_is_moving) return 0;
-  session.mark_is_moving = true;
+  return session.row.first_unacked;
+}
+
+// If this throws, for want of memory, the mark is not on its way.
+std::uint64_t SessionTable::add_mark(Live& session, RowBatch& batch) {
+  const std::uint64_t mark = mark_to_move(session);
+  if (mark == 0) return 0;
   const std::size_t count = std::min(session.superfluous.size(), kErasedAtOnce);
   const auto first = session.superfluous.end() - static_cast<std::ptrdiff_t>(count);
   session.being_erased.assign(first, session.superfluous.end());
-  session.superfluous.erase(first, session.superfluous.end());
   put_session(session.row, batch);
   for (const std::uint64_t number : session.being_erased) {
     erase_response(session.row.id, number, batch);
   }
-  return session.row.first_unacked;
+  session.superfluous.erase(first, session.superfluous.end());
+  session.mark_is_moving = true;
+  return mark;
 }
 
 void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
@@ -270,10 +277,11 @@ void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
 
 void SessionTable::mark_stays(Live& session) {
   PV2_ASSERT(session.mark_is_moving, "a mark that stays was on its way");
+  // First, as it may throw for want of memory.
+  session.superfluous.insert(session.superfluous.end(), session.being_erased.begin(),
+                             session.being_erased.end());
+  session.being_erased.clear();
   session.mark_is_moving = false;
-  for (const std::uint64_t number : std::exchange(session.being_erased, {})) {
-    session.superfluous.push_back(number);
-  }
 }
 
 std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const SavedResponse& response,
@@ -281,12 +289,13 @@ std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const Saved
   MutexLock lock(mutex_);
   Live* const session = find(id);
   PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
-  const std::uint64_t mark = add_mark(*session, effect);
+  const std::uint64_t mark = mark_to_move(*session);
   // Only a mark that is durable with this batch, or before it, makes the response superfluous.
   if (number >= std::max(mark, session->durable_mark)) {
     put_response({id, number, session->requests.at(number).fingerprint, response}, effect);
   }
-  return mark;
+  // Last: nothing may throw when the mark is on its way.
+  return add_mark(*session, effect);
 }
 
 void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse response,
@@ -298,15 +307,17 @@ void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse respon
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
     Request& request = session->requests.at(number);
     PV2_ASSERT(request.state == Request::State::kRunning, "a request is done once");
+    const bool is_given_up = number < session->row.first_unacked;  // it may have a row
+    // Before anything is changed, as it may throw for want of memory.
+    if (is_given_up) session->superfluous.push_back(number);
     if (mark != 0) mark_is_durable(*session, mark);
     --session->running;
     session->heard = options_.clock->steady_now();  // its client has time to take the response
     waiters = std::move(request.waiters);
-    if (number >= session->row.first_unacked) {
-      keep(*session, request, response);
-    } else {  // its client has given it up; it may have a row
-      session->superfluous.push_back(number);
+    if (is_given_up) {
       session->requests.erase(number);
+    } else {
+      keep(*session, request, response);
     }
   }
   if (!waiters) return;
@@ -324,33 +335,35 @@ std::optional<SessionAnswer> SessionTable::why_not_after_all(const Live& session
   return std::nullopt;
 }
 
-void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark) {
-  std::vector<std::pair<Waiter, SessionAnswer>> answers;
-  {
-    MutexLock lock(mutex_);
-    Live* const session = find(id);
-    PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
-    if (mark != 0) mark_stays(*session);  // its batch was thrown away
-    session->heard = options_.clock->steady_now();
-    Request& request = session->requests.at(number);
-    bool is_owned = false;
-    while (!is_owned && request.waiters && !request.waiters->empty()) {
-      Waiter next = std::move(request.waiters->front());
-      request.waiters->pop_front();
-      auto refusal = why_not_after_all(*session, number, next);
-      is_owned = !refusal;
-      if (is_owned) {
-        refusal.emplace();
-        refusal->owner = RequestOwner(shared_from_this(), id, number);
+// Takes one copy at a time: the words for it may throw for want of memory, and then the request
+// still has its owner, and the other copies wait.
+void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t& mark) {
+  for (bool is_owned = false; !is_owned;) {
+    ClientSessions::Answer next;
+    std::optional<SessionAnswer> refusal;
+    {
+      MutexLock lock(mutex_);
+      Live* const session = find(id);
+      PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
+      if (mark != 0) mark_stays(*session);  // its batch was thrown away
+      mark = 0;
+      session->heard = options_.clock->steady_now();
+      Request& request = session->requests.at(number);
+      if (!request.waiters || request.waiters->empty()) {
+        --session->running;
+        session->requests.erase(number);
+        return;
       }
-      answers.emplace_back(std::move(next), *std::move(refusal));
+      refusal = why_not_after_all(*session, number, request.waiters->front());
+      next = std::move(request.waiters->front().answer);
+      request.waiters->pop_front();
     }
-    if (!is_owned) {
-      --session->running;
-      session->requests.erase(number);
-    }
+    is_owned = !refusal;
+    SessionAnswer answer = is_owned ? SessionAnswer() : *std::move(refusal);
+    // Made without the mutex: an owner that ends takes it.
+    if (is_owned) answer.owner = RequestOwner(shared_from_this(), id, number);
+    give(next, std::move(answer));
   }
-  for (auto& [waiter, answer] : answers) give(waiter.answer, std::move(answer));
 }
 
 void SessionTable::said_nothing(SessionId id, std::uint64_t number, std::uint64_t mark) {
@@ -368,29 +381,34 @@ void SessionTable::said_nothing(SessionId id, std::uint64_t number, std::uint64_
   for (const Waiter& waiter : *waiters) give(waiter.answer, ended_silently(id, number));
 }
 
-bool SessionTable::take_unknown(SessionId id, std::uint64_t number, std::uint64_t& mark) {
+// Owns nothing if the outcome of the request is not unknown.
+RequestOwner SessionTable::take_unknown(SessionId id, std::uint64_t number) {
+  RequestOwner owner;
   MutexLock lock(mutex_);
   Live* const session = find(id);
-  if (session == nullptr) return false;
+  if (session == nullptr) return owner;
   const auto request = session->requests.find(number);
-  if (request == session->requests.end()) return false;
-  if (request->second.state != Request::State::kUnknown) return false;
+  if (request == session->requests.end()) return owner;
+  if (request->second.state != Request::State::kUnknown) return owner;
   request->second.state = Request::State::kRunning;
-  mark = request->second.moves_mark_to;
-  return true;
+  owner = RequestOwner(shared_from_this(), id, number);
+  owner.moves_mark_to_ = request->second.moves_mark_to;
+  return owner;
 }
 
 bool SessionTable::resolve_done(SessionId id, std::uint64_t number, Response response) {
-  std::uint64_t mark = 0;
-  if (!take_unknown(id, number, mark)) return false;
-  done(id, number, std::make_shared<const Response>(std::move(response)), mark);
+  auto saved = std::make_shared<const Response>(std::move(response));
+  RequestOwner owner = take_unknown(id, number);
+  if (!owner.table_) return false;
+  owner.saved_ = std::move(saved);
+  owner.done();
   return true;
 }
 
 bool SessionTable::resolve_not_done(SessionId id, std::uint64_t number) {
-  std::uint64_t mark = 0;
-  if (!take_unknown(id, number, mark)) return false;
-  refuse(id, number, mark);
+  RequestOwner owner = take_unknown(id, number);
+  if (!owner.table_) return false;
+  owner.refuse();
   return true;
 }
 
@@ -519,7 +537,6 @@ void SessionTable::opened(SessionId id, const Status& status) {
 
 RowBatch SessionTable::end(Live& session) {
   RowBatch batch;
-  session.state = Live::State::kEnding;
   erase_session(session.row.id, batch);
   for (const auto& [number, request] : session.requests) {
     erase_response(session.row.id, number, batch);
@@ -527,6 +544,7 @@ RowBatch SessionTable::end(Live& session) {
   for (const std::uint64_t number : session.superfluous) {
     erase_response(session.row.id, number, batch);
   }
+  session.state = Live::State::kEnding;  // last: what throws leaves it open
   return batch;
 }
 

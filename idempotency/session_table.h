@@ -68,7 +68,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   [[nodiscard]] std::uint64_t save(SessionId id, std::uint64_t number,
                                    const SavedResponse& response, RowBatch& effect);
   void done(SessionId id, std::uint64_t number, SavedResponse response, std::uint64_t mark);
-  void refuse(SessionId id, std::uint64_t number, std::uint64_t mark);
+  /// `mark` becomes 0 when it is taken back. If this or done() throws, for want of memory, the
+  /// request runs on.
+  void refuse(SessionId id, std::uint64_t number, std::uint64_t& mark);
   void said_nothing(SessionId id, std::uint64_t number, std::uint64_t mark);
   /// Recovery knows what became of an unknown request. False: the request is not unknown.
   bool resolve_done(SessionId id, std::uint64_t number, Response response);
@@ -110,7 +112,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     Opened answer;
   };
 
-  bool take_unknown(SessionId id, std::uint64_t number, std::uint64_t& mark) PV2_EXCLUDES(mutex_);
+  RequestOwner take_unknown(SessionId id, std::uint64_t number) PV2_EXCLUDES(mutex_);
   [[nodiscard]] std::optional<SessionAnswer> why_not_after_all(const Live& session,
                                                                std::uint64_t number,
                                                                const Waiter& waiter) const
@@ -122,7 +124,9 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void drop(Live& session, std::size_t bytes) PV2_REQUIRES(mutex_);
   /// OK, or why there is no room for the response to a new request.
   [[nodiscard]] Status why_no_room(const Live& session) const PV2_REQUIRES(mutex_);
-  /// Adds the session's mark to `batch` if it has moved; returns it, or 0.
+  /// The mark that the session's next batch makes durable, or 0.
+  [[nodiscard]] static std::uint64_t mark_to_move(const Live& session);
+  /// Adds that mark to `batch`; returns it, or 0.
   std::uint64_t add_mark(Live& session, RowBatch& batch) PV2_REQUIRES(mutex_);
   static void mark_is_durable(Live& session, std::uint64_t mark);
   /// The batch that would have moved the mark was not written.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OneFailure: one request for memory that fails. Only engine_tests has the operator new that asks
-// it (tests/engine/core/live_table_no_memory_test.cc).
+// OneFailure: one request for memory that fails. Only engine_tests and idempotency_tests have the
+// operator new that asks it (tests/engine/core/live_table_no_memory_test.cc and
+// tests/idempotency/verdict_no_memory_test.cc).
 
 #pragma once
 

@@ -95,7 +95,11 @@ class [[nodiscard]] RequestOwner {
   /// Adds the row of the response, and the deletion of those that the client has, to the batch of
   /// the effect. A definite failure is a response too: a copy of the request gets the same one,
   /// however the world has changed. When the batch is durable: done(). Once for each request.
+  /// If there is no memory it throws std::bad_alloc and has saved nothing; the host must not commit
+  /// that batch.
   void save(RowBatch& effect, Response response);
+  /// If there is no memory this or refuse() throws std::bad_alloc, and the outcome is unknown as if
+  /// the owner had ended.
   void done();
   /// The host did nothing, and the server shall remember nothing (overload, a failed check): a copy
   /// may run. The host must not commit a batch that save() has written to.

@@ -67,7 +67,9 @@ class [[nodiscard]] NonceOwner {
   /// durable or neither. Call succeed() when that batch is durable.
   void save(RowBatch& effect, std::string result);
 
-  /// The operation was done. Duplicates get `result`, or what save() was given.
+  /// The operation was done. Duplicates get `result`, or what save() was given. If there is no
+  /// memory for that it throws std::bad_alloc, and the outcome is unknown as soon as this owner
+  /// ends, if not at once.
   void succeed(std::string result);
   void succeed();
   /// The operation was definitely not done. The duplicate that has waited longest becomes the
