@@ -9,6 +9,11 @@
 if(PV2_SANITIZE)
   add_compile_options(-fsanitize=${PV2_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PV2_SANITIZE})
+  if(PV2_SANITIZE MATCHES "address")
+    # If a span or a vector is read beyond its end, the sanitizer notices only what lies beyond the
+    # block of memory, too.
+    add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  endif()
   if(PV2_SANITIZE MATCHES "undefined")
     # A finding must fail the test that made it; the default only prints and goes on.
     add_compile_options(-fno-sanitize-recover=undefined)

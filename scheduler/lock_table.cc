@@ -202,11 +202,11 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   const auto links = links_of(entry);
   // The key that was in the way at the last look comes first, then the others in turn: an entry
   // that waits for very many keys is asked each time one of them comes free.
-  const std::size_t first = links.size() > EntryLocks::kFewNodes ? links[links.size()] : 0;
+  const std::size_t first = links.empty() ? 0 : entry.locks_->key_in_the_way();
   PV2_ASSERT(first == 0 || first < links.size(),
              "the key that was in the way is one of the entry's keys");
   const auto in_the_way = [&](std::size_t at) {
-    if (links.size() > EntryLocks::kFewNodes) entry.locks_->known_.many_nodes[links.size()] = at;
+    entry.locks_->set_key_in_the_way(at);
     return &LockLink(links[at]).node();
   };
   bool has_limit = false;

@@ -61,7 +61,7 @@ class EntryLocks : public Recycled {
     std::uintptr_t* many = nullptr;
     if (count > kFewNodes) {
       many = new std::uintptr_t[count + 1];
-      many[count] = 0;  // which key was in the way at the last look: see LockTable::obstacle()
+      many[count] = 0;  // see key_in_the_way()
     }
     scope_ = set_.scope();
     set_.~LockSet();
@@ -78,6 +78,14 @@ class EntryLocks : public Recycled {
   }
   [[nodiscard]] std::span<const std::uintptr_t> links() const noexcept {
     return {node_count_ <= kFewNodes ? known_.few_nodes : known_.many_nodes, node_count_};
+  }
+  /// Of an entry that asks for many keys: which of them was in the way at the last look, or the
+  /// first one (LockTable::obstacle()). It is kept behind the links.
+  [[nodiscard]] std::size_t key_in_the_way() const noexcept {
+    return node_count_ > kFewNodes ? known_.many_nodes[node_count_] : 0;
+  }
+  void set_key_in_the_way(std::size_t index) noexcept {
+    if (node_count_ > kFewNodes) known_.many_nodes[node_count_] = index;
   }
   /// Whether the entry holds or waits.
   [[nodiscard]] bool has_blocks() const noexcept {
