@@ -245,6 +245,7 @@ class LockTable {
   [[nodiscard]] std::uint16_t rank_lent_in_lines(const SchedulerEntry& holder);
   void lend_in_line(LockNode& node);
   void lift_those_ahead(const SchedulerEntry& waiter);
+  [[nodiscard]] bool may_lend(SchedulerEntry& waiter, const SchedulerEntry& producer);
   void add_borrowers(std::vector<SchedulerEntry*>& borrowers);
   void rank_anew(const std::vector<SchedulerEntry*>& entries);
   /// Whether all known entries have the same rank: then no rank is lent.

@@ -488,9 +488,12 @@ void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, Wa
 void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const auto wait = reported_.find(&waiter);
   if (wait == reported_.end()) return;
-  std::vector<SchedulerEntry*> borrowers{&waiter};
-  add_borrowers(borrowers);
   const SchedulerEntry& producer = *wait->second.producer;
+  std::vector<SchedulerEntry*> borrowers;
+  if (may_lend(waiter, producer)) {
+    borrowers.push_back(&waiter);
+    add_borrowers(borrowers);
+  }
   const auto reporters = reporters_.find(&producer);
   if (wait->second.why == WaitLink::Why::kTurn) {
     PV2_ASSERT(reporters->second.turns != 0, "a waiter for a turn is counted at its producer");

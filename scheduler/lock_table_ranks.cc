@@ -188,6 +188,23 @@ void LockTable::lend_in_line(LockNode& node) {
   for (LockRecord& holder : node.holders) lift(holder.entry(), lent_to(holder.mode()));
 }
 
+// Whether `producer` may have its rank from `waiter`, which is reported to wait for it. If not, the
+// end of that wait lowers no rank, and the tree below `producer`, which is of any size, need not be
+// looked at. A descendant has the rank of `producer` from above; what counts is only what it, or an
+// entry between the two, has from elsewhere.
+bool LockTable::may_lend(SchedulerEntry& waiter, const SchedulerEntry& producer) {
+  const std::uint16_t rank = producer.rank_;
+  if (waiter.rank_ < rank) return false;
+  for (SchedulerEntry* entry = &waiter; entry != &producer; entry = entry->parent()) {
+    if (entry == nullptr) return true;  // no descendant
+    if (entry->own_rank_ >= rank || waits(*entry)) return true;
+    if (entry->holds_locks_ && rank_lent_in_lines(*entry) >= rank) return true;
+    const auto reporters = reporters_.find(entry);
+    if (reporters != reporters_.end() && reporters->second.ranks.back().first >= rank) return true;
+  }
+  return false;
+}
+
 // Adds to the lenders every entry that may have its rank from them, over any number of steps.
 // Entries that were looked at because they stand before a waiter that excludes all others are not
 // looked at again for the waiters between.
@@ -199,8 +216,11 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
   };
   for (std::size_t i = 0; i < borrowers.size(); ++i) {
     SchedulerEntry& entry = *borrowers[i];
-    for (SchedulerEntry* c = entry.first_known_child(); c != nullptr; c = c->family_->next_sibling)
+    for (SchedulerEntry* c = entry.first_known_child(); c != nullptr;
+         c = c->family_->next_sibling) {
+      ++looks_;
       add(*c);
+    }
     if (const auto at = reported_.find(&entry); at != reported_.end()) add(*at->second.producer);
     if (!waits(entry)) continue;
     const std::uint64_t ticket = ticket_of(entry);

@@ -117,6 +117,35 @@ TEST_CASE("readers that wait for one writer are granted its key in sections", "[
   CHECK(f.scheduler.looks().section_max <= kLooksMax);
 }
 
+TEST_CASE("the members of a tree that is lent a rank end their waits with a few looks each",
+          "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U);
+  const bool is_deep = GENERATE(false, true);  // below a child of the head
+  Fixture f;
+  TestEntry& head = f.add(key("t", kExclusive));
+  TestEntry& parent = is_deep ? f.add(LockSet(), &head) : head;
+  std::vector<TestEntry*> members;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    members.push_back(&f.add(key(std::to_string(i), kExclusive), &parent));
+  }
+  REQUIRE(poll_all(f.scheduler).size() == n + (is_deep ? 2 : 1));
+  for (TestEntry* const member : members) {
+    f.scheduler.report_wait(*member, head, WaitLink::Why::kTurn);
+  }
+  TestEntry urgent(100'000, key("t", kExclusive), nullptr, Priority::kHigh);
+  settle(f.scheduler, urgent, Disposition::kBack);
+
+  const std::uint64_t looks = f.looks([&] {
+    for (TestEntry* const member : members) {
+      f.scheduler.end_reported_wait(*member);
+      complete(f.scheduler, *member);
+    }
+  });
+
+  CHECK(looks <= 20 * n);
+  f.scheduler.check_invariants();
+}
+
 TEST_CASE("leaving a line, or asking for the blockers in it, looks at a few entries", "[looks]") {
   const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
   Fixture f;
