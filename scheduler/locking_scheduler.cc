@@ -11,6 +11,7 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "lock_table.h"
@@ -35,13 +36,12 @@ LockingScheduler::Section::~Section() {
 
 // Goes on with what a section began and could not end: very many readers that wait for one writer
 // are granted its key in sections. A poll does this, as a thread that releases a lock may hold
-// mutexes of the engine.
-void LockingScheduler::serve_rest() {
-  const std::uint64_t before = table_->looks();
+// mutexes of the engine. `looks_before`: when this thread took the mutex.
+void LockingScheduler::serve_rest(std::uint64_t looks_before) {
   table_->begin_section();
   table_->serve_rest();
   place_changed();
-  section_looks_max_ = std::max(section_looks_max_, table_->looks() - before);
+  section_looks_max_ = std::max(section_looks_max_, table_->looks() - looks_before);
   signal(claim_sleepers());
 }
 
@@ -152,13 +152,21 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   MutexLock lock(queues_mutex_);
   Sleepers& sleepers = work == Work::kAny ? any_ : top_;
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
+  std::uint64_t looks_before = table_->looks();
   while (!stopped_) {
-    if (table_->owes()) serve_rest();
+    if (table_->owes()) serve_rest(looks_before);
     if (const std::size_t taken = take(work, run, caller); taken != 0 || run.empty()) {
       if (claim_one_for_ready()) work_arrived_.notify_one();
       return taken;
     }
-    if (table_->owes()) continue;
+    if (table_->owes()) {
+      // However many are owed an answer, other threads work between two sections.
+      queues_mutex_.unlock();
+      std::this_thread::yield();
+      queues_mutex_.lock();
+      looks_before = table_->looks();
+      continue;
+    }
     if (patience <= patience.zero()) break;
     if (std::exchange(sleepers.nudged, false)) break;
     const auto now = RealClock::now();
@@ -167,6 +175,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
 
     ++sleepers.asleep;
     arrived.wait_for(queues_mutex_, give_up - now);
+    looks_before = table_->looks();
     // A token stands for one worker that a signaller already took off the sleepers; it does not
     // matter which worker consumes it, only that no signal is counted for a worker that has left.
     if (sleepers.tokens != 0) {

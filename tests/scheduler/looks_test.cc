@@ -117,6 +117,27 @@ TEST_CASE("readers that wait for one writer are granted its key in sections", "[
   CHECK(f.scheduler.looks().section_max <= kLooksMax);
 }
 
+TEST_CASE("a poll that can run nothing serves what is owed in sections", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  f.add(key("other", kExclusive));
+  TestEntry& holder = f.add(key("a", kExclusive));
+  TestEntry& parent = f.add(LockSet());  // its children are asked although the other key is held
+  REQUIRE(poll_all(f.scheduler).size() == 3);
+  for (std::uint64_t i = 0; i < n; ++i) {
+    LockSet both = key("a", kShared);
+    f.add(std::move(both.key({ResourceClass::kHostFirst, "other"}, kShared)), &parent);
+  }
+
+  const std::uint64_t looks = f.looks([&] {
+    complete(f.scheduler, holder);
+    CHECK(poll(f.scheduler) == nullptr);
+  });
+
+  CHECK(looks >= n);
+  CHECK(f.scheduler.looks().section_max <= kLooksMax);
+}
+
 TEST_CASE("the members of a tree that is lent a rank end their waits with a few looks each",
           "[looks]") {
   const std::uint64_t n = GENERATE(500U, 1000U);

@@ -158,7 +158,7 @@ class LockingScheduler : public ProcedureScheduler {
   void in_sections(Prepare prepare, Part part) const PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] Wakes claim_sleepers(std::size_t own = 0) PV2_REQUIRES(queues_mutex_);
   void signal(const Wakes& wakes);
-  void serve_rest() PV2_REQUIRES(queues_mutex_);
+  void serve_rest(std::uint64_t looks_before) PV2_REQUIRES(queues_mutex_);
   [[nodiscard]] bool claim_one_for_ready() PV2_REQUIRES(queues_mutex_);
 
   const Clock& clock_;
