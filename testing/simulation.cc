@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -86,20 +87,46 @@ Moves plan_of(const MakeSimulation& make, std::uint64_t seed) {
   return plan_simulation(seed, make(seed)->operations());
 }
 
+// While it lives, a child that ends can be waited for, also in a program that ignores SIGCHLD: its
+// children are gone at once, without a word.
+class KeptChildren {
+ public:
+  KeptChildren() {
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &standard, &before_);
+  }
+  ~KeptChildren() { sigaction(SIGCHLD, &before_, nullptr); }
+  KeptChildren(const KeptChildren&) = delete;
+  KeptChildren& operator=(const KeptChildren&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
 // Does `work` in a child process. Returns what ended the child, or "" if it ended normally.
 std::string in_child(const std::function<void()>& work, bool quiet) {
   std::fflush(nullptr);
+  const KeptChildren kept;
   const pid_t child = fork();
   if (child < 0) return "fork() failed";
   if (child == 0) {
     // Handlers that the parent has installed for these signals must not run in the child.
-    for (const int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) signal(fatal, SIG_DFL);
+    for (const int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGALRM}) {
+      signal(fatal, SIG_DFL);
+    }
+    sigset_t alarms;  // the parent may block them, and then no run would be too long
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarms, nullptr);
     if (quiet) static_cast<void>(std::freopen("/dev/null", "w", stderr));
     work();
     std::_Exit(0);  // the child must not flush or destroy what belongs to the parent
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
+    if (errno == EINTR) continue;
+    return fmt::format("the child process cannot be waited for: {}", std::strerror(errno));
   }
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
     return fmt::format("a run did not end within {} s", kRunSecondsMax);

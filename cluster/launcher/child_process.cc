@@ -157,7 +157,10 @@ void ChildProcess::resume() {
 }
 
 bool ChildProcess::is_gone() {
-  if (!gone_) gone_ = ::waitpid(pid_, nullptr, WNOHANG) == pid_;
+  if (gone_) return true;
+  const pid_t ended = ::waitpid(pid_, nullptr, WNOHANG);
+  // In a program that ignores SIGCHLD nobody can wait for a child that has ended.
+  gone_ = ended == pid_ || (ended < 0 && errno == ECHILD);
   return gone_;
 }
 

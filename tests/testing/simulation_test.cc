@@ -9,6 +9,7 @@
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_registry.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <vector>
 
@@ -167,6 +168,16 @@ TEST_CASE("a run that ends the process is reported as a failure, with its seed a
   CHECK_THAT(report.failure, ContainsSubstring("the process died of Aborted"));
   CHECK_THAT(report.failure, ContainsSubstring("it begins"));
   CHECK(moves_in(report.failure) <= 5);
+}
+
+TEST_CASE("a simulation hears how its children ended in a program that ignores SIGCHLD") {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+
+  const SimulationReport report =
+      simulate([](std::uint64_t) { return std::make_unique<FatalStory>(); }, {.seeds = 300});
+
+  CHECK(std::signal(SIGCHLD, before) == SIG_IGN);  // the program's own is put back
+  CHECK_THAT(report.failure, ContainsSubstring("the process died of Aborted"));
 }
 
 }  // namespace pv2::testing::simulation_test
