@@ -121,7 +121,7 @@ void FaultStore::drop(CommitRequest& request) {
 CommitAnswer FaultStore::commit(CommitRequest& request) {
   MutexLock lock(faults_mutex_);
   if (closed_) return refuse_closed(request);
-  if (commits_ + held_.size() + 1 >= hold_from_) {
+  if (!held_.empty() || commits_ + 1 >= hold_from_) {
     held_.push_back(request);
     return CommitAnswer::kQueued;
   }
@@ -141,9 +141,14 @@ CommitAnswer FaultStore::commit_list(CommitList& requests, Wake wake) {
     requests.for_each([](CommitRequest& request) { refuse_closed(request); });
     return CommitAnswer::kDurable;
   }
-  if (commits_ + held_.size() + requests.size() >= hold_from_) {
+  if (!held_.empty() || commits_ + requests.size() >= hold_from_) {
+    CommitList earlier;  // those of the list that need not wait
+    for (std::size_t n = commits_ + 1; held_.empty() && n < hold_from_; ++n) {
+      earlier.push_back(*requests.pop_front());
+    }
     held_.splice_back(std::move(requests));
-    return CommitAnswer::kQueued;
+    if (earlier.empty()) return CommitAnswer::kQueued;
+    requests = std::move(earlier);
   }
   const std::size_t last = commits_ + requests.size();
   if (last < std::min({fail_from_, crash_from_, silent_})) {

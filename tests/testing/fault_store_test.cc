@@ -80,6 +80,30 @@ TEST_CASE("a held commit and all later ones wait for the release and keep their 
   REQUIRE(bench.heard(true) == Numbers{1, 2, 3, 4, 5});
 }
 
+TEST_CASE("commits before a held one do not wait although they come in one list with it") {
+  const bool is_memory = GENERATE(true, false);
+  Bench bench(is_memory ? memory() : noop());
+  bench.faults.hold_commit(3);
+  CommitList list;
+  for (Request& request : bench.requests) list.push_back(request);
+  const CommitAnswer answer = bench.faults.commit_all(list);
+  CHECK(answer == (is_memory ? CommitAnswer::kQueued : CommitAnswer::kDurable));
+  if (is_memory) {
+    REQUIRE(bench.faults.pump());
+    CHECK(bench.heard(true) == Numbers{1, 2});
+  } else {
+    CHECK(list.size() == 2);
+  }
+  CHECK(bench.faults.commits() == 2);
+  CHECK(bench.faults.held() == 3);
+
+  bench.faults.release();
+  while (bench.faults.pump()) {
+  }
+  CHECK(bench.faults.commits() == 5);
+  CHECK(bench.heard(true) == (is_memory ? Numbers{1, 2, 3, 4, 5} : Numbers{3, 4, 5}));
+}
+
 TEST_CASE("a crash before a commit leaves the disk without it, and no answer comes") {
   const auto disk = std::make_shared<MemoryDisk>();
   Bench bench(memory(disk));

@@ -45,7 +45,8 @@ class FaultStore final : public ProcedureStore, private CommitSink {
 
   /// Commits from `n` on fail and are not written.
   void fail_commit(std::size_t n, Status failure);
-  /// Commits from `n` on wait here until release().
+  /// Commits from `n` on wait here until release(), and those before it do not, also if they come
+  /// in one list.
   void hold_commit(std::size_t n);
   void release();
   /// Commits from `n` on are not written.
