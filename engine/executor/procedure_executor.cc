@@ -402,6 +402,7 @@ void ProcedureExecutor::shut_down() {
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();
+  core.age.look();  // all dates of this life are before the gap that follows it
   {
     Effects effects;
     {

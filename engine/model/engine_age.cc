@@ -39,6 +39,13 @@ AgeMark EngineAge::mark() const {
   return {age_at(clock_.steady_now()), trusted_age_, trusted_at_};
 }
 
+Duration EngineAge::since(Duration date) const {
+  PV2_ASSERT(date >= Duration::zero(), "an age is not negative");
+  MutexLock lock(age_mutex_);
+  const Duration counted = age_at(clock_.steady_now()) - date;
+  return date < before_gap_ ? counted + gap_ : counted;
+}
+
 void EngineAge::look() {
   MutexLock lock(age_mutex_);
   const SteadyTime steady = clock_.steady_now();
@@ -52,15 +59,17 @@ void EngineAge::look() {
     return;
   }
   if (steady - agree_since_ < kProbation) return;
-  // Added once per life, and never more than is certain: the time that engines ran between the two
-  // moments is in the age already.
-  if (trusted_at_ && !made_up_ && *trusted_at_ < wall) {
+  // Never more than is certain: the time that engines ran between the two moments is in the age
+  // already. What was dated after the first moment may be younger than a part of the gap, because
+  // there may have been a life in between whose clock could not be trusted.
+  if (trusted_at_ && !knows_gap_ && *trusted_at_ < wall) {
     const Duration by_wall = wall - *trusted_at_;
     const Duration counted = age_at(steady) - trusted_age_;
     PV2_ASSERT(counted >= Duration::zero(), "an age only grows");
-    base_ += std::clamp(by_wall - counted - 2 * kTolerance, Duration::zero(), Duration::max() / 4);
+    gap_ = std::clamp(by_wall - counted - 2 * kTolerance, Duration::zero(), Duration::max() / 4);
+    before_gap_ = trusted_age_;
   }
-  made_up_ = true;
+  knows_gap_ = true;
   trusted_age_ = age_at(steady);
   trusted_at_ = wall;
 }

@@ -5,9 +5,12 @@
 // wall clock makes no key expire early. The age does not count what is uncertain: the time between
 // the last mark and the death of a process, and the time in which no process runs.
 //
-// The missing time is added later if the wall clock can be trusted at both of its ends: before the
-// gap and after it there is a moment at which the wall clock had agreed with the monotonic clock
-// for an hour. Then the distance of the two moments by the wall clock is believed.
+// A gap is known later if the wall clock can be trusted at both of its ends: before the gap and
+// after it there is a moment at which the wall clock had agreed with the monotonic clock for an
+// hour. Then the distance of the two moments by the wall clock is believed. The gap is not added to
+// the age: what this life dates from the age would seem older by it, and expire early. It counts
+// for dates from before the gap, and only in the life that follows it; a date that survives into
+// another life is kept longer.
 
 #pragma once
 
@@ -42,7 +45,10 @@ class EngineAge {
   /// Never less than before.
   [[nodiscard]] Duration now() const PV2_EXCLUDES(age_mutex_);
   [[nodiscard]] AgeMark mark() const PV2_EXCLUDES(age_mutex_);
-  /// Compares the two clocks. To be called every few minutes.
+  /// How long ago `date` was, an earlier now() of this life or an earlier one. Never more than is
+  /// certain.
+  [[nodiscard]] Duration since(Duration date) const PV2_EXCLUDES(age_mutex_);
+  /// Compares the two clocks. To be called every few minutes, and when a life ends.
   void look() PV2_EXCLUDES(age_mutex_);
 
  private:
@@ -54,7 +60,9 @@ class EngineAge {
   Duration base_ PV2_GUARDED_BY(age_mutex_){};
   SteadyTime agree_since_ PV2_GUARDED_BY(age_mutex_);  // when the clocks began to agree, by each
   WallTime agree_from_ PV2_GUARDED_BY(age_mutex_);
-  bool made_up_ PV2_GUARDED_BY(age_mutex_) = false;  // the gap before this life was added
+  bool knows_gap_ PV2_GUARDED_BY(age_mutex_) = false;  // as well as this life will know it
+  Duration gap_ PV2_GUARDED_BY(age_mutex_){};          // between the lives before and this one
+  Duration before_gap_ PV2_GUARDED_BY(age_mutex_){};   // dates below it are from before the gap
   Duration trusted_age_ PV2_GUARDED_BY(age_mutex_){};
   std::optional<WallTime> trusted_at_ PV2_GUARDED_BY(age_mutex_);
 };

@@ -57,8 +57,7 @@ std::size_t Expiry::fire(SteadyTime now) {
 
 void Expiry::look() {
   core_.age.look();
-  const Duration age = core_.age.now();
-  auto found = find(age);
+  auto found = find();
   failed_ = !found.ok();
   if (!found.ok()) {
     complain(
@@ -68,12 +67,13 @@ void Expiry::look() {
   }
   report_damage(*found);
   const bool keeps_any = !found->expired.empty() || found->young;
+  const Duration age = core_.age.now();
   const bool mark_is_old = age - marked_ >= kMarkEvery;
   if (core_.keeps_records && keeps_any && (mark_is_old || !found->expired.empty())) {
     mark_age();
     marked_ = age;
   }
-  pause_ = pause_after(*found, age);
+  pause_ = pause_after(*found);
   if (found->expired.empty()) return look_again_in(pause_);
   acknowledge(std::move(found->expired));
 }
@@ -87,11 +87,10 @@ void Expiry::report_damage(const Found& found) {
   told_damaged_ = found.damaged;
 }
 
-Duration Expiry::pause_after(const Found& found, Duration age) const {
+Duration Expiry::pause_after(const Found& found) const {
   const Duration pause = found.more ? Duration::zero() : kMarkEvery;
   if (!found.young) return pause;
-  const Duration left =
-      later(SteadyTime(*found.young), core_.options.retention.ttl) - SteadyTime(age);
+  const Duration left = core_.options.retention.ttl - core_.age.since(*found.young);
   return std::min(pause, std::max(left, kPause));
 }
 
@@ -121,22 +120,22 @@ void Expiry::acknowledge_some(std::size_t slot) {
   }
 }
 
-bool Expiry::is_young(const KeptResult& kept, Duration age) const {
-  return later(SteadyTime(kept.age), core_.options.retention.ttl) > SteadyTime(age);
+bool Expiry::is_young(const KeptResult& kept) const {
+  return core_.age.since(kept.age) < core_.options.retention.ttl;
 }
 
-Result<Expiry::Found> Expiry::find(Duration age) {
-  if (!core_.keeps_records) return find_in_memory(age);
-  return find_in_store(age);
+Result<Expiry::Found> Expiry::find() {
+  if (!core_.keeps_records) return find_in_memory();
+  return find_in_store();
 }
 
 // One result at a time: its acknowledgement waits for no store.
-Expiry::Found Expiry::find_in_memory(Duration age) {
+Expiry::Found Expiry::find_in_memory() {
   Found found;
   StateLock lock(core_);
   const auto oldest = core_.state.submissions.retention.oldest_remembered();
   if (!oldest) return found;
-  if (is_young(*oldest, age)) {
+  if (is_young(*oldest)) {
     found.young = oldest->age;
   } else {
     found.expired.push_back(*oldest);
@@ -145,7 +144,7 @@ Expiry::Found Expiry::find_in_memory(Duration age) {
   return found;
 }
 
-Result<Expiry::Found> Expiry::find_in_store(Duration age) {
+Result<Expiry::Found> Expiry::find_in_store() {
   Found found;
   std::set<ProcedureId> set_aside;  // these stay, with their dates
   {
@@ -161,7 +160,7 @@ Result<Expiry::Found> Expiry::find_in_store(Duration age) {
       return Status();
     }
     if (set_aside.contains(kept->id)) return Status();
-    const bool young = is_young(*kept, age);
+    const bool young = is_young(*kept);
     if (young) found.young = kept->age;
     stopped = young || found.expired.size() == kFoundAtOnce;
     if (stopped) return enough;

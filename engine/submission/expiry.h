@@ -43,21 +43,21 @@ class Expiry final : public TimedWork {
   struct Found {
     std::vector<KeptResult> expired;  // oldest first
     bool more = false;                // there may be more: the search has stopped at its limit
-    std::optional<Duration> young;    // the age of the store when the oldest young result ended
+    std::optional<Duration> young;    // the date of the oldest young result
     std::size_t damaged = 0;          // dates that cannot be read
     Status damage;                    // why the first of them cannot be read
   };
-  /// Whether a result with this date is not due to expire when the store is `age` old.
-  [[nodiscard]] bool is_young(const KeptResult& kept, Duration age) const;
+  /// Whether a result with this date is not due to expire. With it all later dates are young.
+  [[nodiscard]] bool is_young(const KeptResult& kept) const;
   /// One look, on a pool thread.
   void look() PV2_EXCLUDES(core_.state_mutex);
-  /// The results that are too old when the store is `age` old.
-  Result<Found> find(Duration age) PV2_EXCLUDES(core_.state_mutex);
-  [[nodiscard]] Found find_in_memory(Duration age) PV2_EXCLUDES(core_.state_mutex);
-  Result<Found> find_in_store(Duration age) PV2_EXCLUDES(core_.state_mutex);
+  /// The results that are too old.
+  Result<Found> find() PV2_EXCLUDES(core_.state_mutex);
+  [[nodiscard]] Found find_in_memory() PV2_EXCLUDES(core_.state_mutex);
+  Result<Found> find_in_store() PV2_EXCLUDES(core_.state_mutex);
   void report_damage(const Found& found);
   /// How long the engine may wait for the next look if this one has acknowledged all it found.
-  [[nodiscard]] Duration pause_after(const Found& found, Duration age) const;
+  [[nodiscard]] Duration pause_after(const Found& found) const;
   /// Makes the age of the store durable.
   void mark_age() PV2_EXCLUDES(core_.state_mutex);
   /// Acknowledges `expired` in batches, several at a time.

@@ -260,6 +260,7 @@ TEST_CASE("the time in which no process ran counts when the wall clock is beyond
   engine.advance(31min);  // the clocks have agreed for an hour
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   engine.run();
+  engine.clock->advance(1min);  // the stop looks at the clocks again
   engine.close();
   engine.clock->advance(48h);
   const bool in_doubt = GENERATE(false, true);
@@ -271,6 +272,42 @@ TEST_CASE("the time in which no process ran counts when the wall clock is beyond
   engine.advance(2min);
   CHECK(asked_for(engine, id) == (in_doubt ? StatusCode::kOk : StatusCode::kExpired));
   engine.advance(1h);
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE(
+    "what ends after a gap between processes is kept for its time, also when the gap counts") {
+  EngineWorld engine;
+  open(engine, {.ttl = 30min});
+  for (int i = 0; i < 13; ++i) engine.advance(5min);  // the clocks have agreed for an hour
+  engine.close();
+  engine.clock->advance(10h);
+  open(engine, {.ttl = 30min});
+  for (int i = 0; i < 11; ++i) engine.advance(5min);
+  const ProcedureId id = engine.submit("a", {.nonce = {7, 7}});
+  engine.run();
+  for (int i = 0; i < 5; ++i) {
+    engine.advance(6min - 1us);  // in the first of them the clocks have agreed for an hour
+    CHECK(engine.executor().submit(Job(engine.world, "a"), {.nonce = {7, 7}})->id == id);
+    engine.advance(1us);
+  }
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE("a result is kept for its time although the gap before its process is known only later") {
+  EngineWorld engine;
+  open(engine, {.ttl = 3h});
+  for (int i = 0; i < 13; ++i) engine.advance(5min);  // the clocks have agreed for an hour
+  engine.close();
+  engine.clock->advance(10h);
+  open(engine, {.ttl = 3h});  // this process is too short to trust its clock
+  const ProcedureId id = engine.submit("a", {.nonce = {7, 7}});
+  engine.run();
+  engine.advance(20min);
+  open(engine, {.ttl = 3h});
+  for (int i = 0; i < 16; ++i) engine.advance(10min - 1us);
+  CHECK(asked_for(engine, id) == StatusCode::kOk);
+  engine.advance(16us);
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
 }
 
