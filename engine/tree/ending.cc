@@ -43,15 +43,15 @@ void note_end(Execution& head) {
 }
 
 // Begins the work by which the members of a domain that is over leave.
-void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+void begin_end(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
   const bool has_rows = head.first_child() != nullptr || (head.is_root() && has_messages(head));
-  // Rows of members that left early, some perhaps from below `head`: they are deleted first.
+  // Rows of members that left early, some perhaps from below `head`, are deleted first. They do not
+  // wait for the work: the parent of another of these members may leave early before its end.
   const auto dropped = core.state.garbage.dropped.find(head.root()->id);
   if (dropped != core.state.garbage.dropped.end()) {
-    work.garbage = std::move(dropped->second);
+    core.state.garbage.delete_rows(std::move(dropped->second), effects);
     core.state.garbage.dropped.erase(dropped);
-    return;
   }
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
@@ -154,11 +154,11 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
 
 }  // namespace
 
-void domain_ended(EngineCore& core, Execution& head) {
+void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
   PV2_ASSERT(head.record.reported && !head.is_root(),
              "the end of an inner domain is reported by its record");
   note_end(head);
-  begin_end(core, head);
+  begin_end(core, head, effects);
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
@@ -167,7 +167,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
   tell_result(core, root, effects);
   note_end(root);
-  is_alone(core, root) ? leave(core, root, root, nullptr, effects) : begin_end(core, root);
+  is_alone(core, root) ? leave(core, root, root, nullptr, effects) : begin_end(core, root, effects);
 }
 
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
@@ -184,9 +184,10 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
     }
   }
   const auto over = take_off(work);
-  head.is_root() ? leave(core, head, head, over->garbage.get(), effects)
-                 : report_end(core, head, effects);
+  const bool is_inner = !head.is_root();
+  if (!is_inner) leave(core, head, head, over->garbage.get(), effects);
   if (over->garbage) core.state.garbage.delete_rows(std::move(over->garbage), effects);
+  if (is_inner) report_end(core, head, effects);  // last: `head` may leave early from then on
 }
 
 namespace {

@@ -14,7 +14,8 @@ namespace pv2 {
 /// The last record of `head`, a child whose failure is only reported, was published. Begins the
 /// work by which its descendants leave; when they have left, its parent goes on if `head` was its
 /// last unfinished child.
-void domain_ended(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
+void domain_ended(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
 
 /// The last record of `root` was published. Keeps its result, answers the waiters, and begins the
 /// work by which the members leave. A root that is alone leaves at once.

@@ -231,7 +231,7 @@ void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effec
     case Follows::kTreeEnds:
       return finish_root(core, execution, effects);
     case Follows::kDomainEnds:
-      domain_ended(core, execution);
+      domain_ended(core, execution, effects);
       break;
     case Follows::kStandsStill:
       stand_still(core, execution, commit);

@@ -613,4 +613,69 @@ TEST_CASE(
   CHECK(engine.world.journal.count("do m.5") == (skip ? 1 : 0));
 }
 
+// "m" and its parent "p" leave early. "m" leaves before "h", which fails, and "p" while the members
+// below "h" leave, together with so many others that their rows are deleted at once.
+TEST_CASE("a crash never leaves a member without its parent while a failed child of others ends") {
+  const int visits = GENERATE(0, 1, 2);  // of the parent of "p" after the end of "h"
+  bool h_failed = false;
+  std::size_t commits_of_failure = 0;
+  const auto play = [&](EngineWorld& engine, std::size_t crash) {
+    auto& scripts = engine.world.scripts;
+    scripts["leaf"] = scripts["m"] = {.steps = 1};
+    const auto spawn_leaves = [](JobRun& run, int count) {
+      for (int i = 0; i < count; ++i) run.ctx.spawn(FinalJob(run.world, "leaf"));
+    };
+    scripts["p"] = {.run = [](JobRun& run) {
+      if (run.step == 2) run.ctx.spawn(FinalJob(run.world, "m"));
+      return usual();
+    }};
+    scripts["q"] = {.run = [&, left = visits](JobRun& run) mutable -> std::optional<Outcome> {
+      if (run.step == 2) {
+        run.ctx.spawn(FinalJob(run.world, "p"));
+        spawn_leaves(run, 69);
+      }
+      if (run.step == 3 && (!h_failed || left-- > 0)) return Say::again();
+      return usual();
+    }};
+    scripts["h"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+      if (run.step == 2) spawn_leaves(run, 400);
+      if (run.step != 3) return usual();
+      h_failed = true;
+      commits_of_failure = engine.faults().commits();
+      return Say::fail("no");
+    }};
+    scripts["root"] = {.steps = 4, .run = [](JobRun& run) {
+                         if (run.step == 2) {
+                           run.ctx.spawn(FinalJob(run.world, "q"));
+                           run.ctx.spawn(Job(run.world, "h"), {.on_failure = OnFailure::kReport});
+                         }
+                         return usual();
+                       }};
+    engine.open();
+    if (crash != 0) engine.faults().crash_before(crash);
+    const ProcedureId root = engine.submit("root");
+    engine.run();
+    return root;
+  };
+  std::size_t from = 0;
+  std::size_t to = 0;
+  {
+    EngineWorld engine;
+    CHECK(engine.result(play(engine, 0)).status.ok());
+    from = commits_of_failure + 1;
+    to = engine.faults().commits();
+  }
+  REQUIRE(from < to);
+  for (std::size_t crash = from; crash <= to; ++crash) {
+    INFO("a crash before commit " << crash);
+    h_failed = false;
+    EngineWorld engine;
+    const ProcedureId root = play(engine, crash);
+    h_failed = true;
+    engine.crash_and_open();
+    engine.run();
+    CHECK(engine.result(root).status.ok());
+  }
+}
+
 }  // namespace pv2::testing::report_test
