@@ -40,8 +40,12 @@ class ProcedureIds {
   void load_watermark(std::uint64_t watermark) noexcept { durable_watermark_ = watermark; }
   /// The whole store was read: ids go on above `highest` and the watermark.
   void begin(ProcedureId highest) noexcept;
-  /// Whether begin() was called: until then next() is not to be written.
   [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
+  /// Whether a watermark of this life is durable that covers ids. Until then open() may still fail,
+  /// and next() is not to be written.
+  [[nodiscard]] bool has_bound() const noexcept {
+    return has_begun_ && durable_watermark_ > first_;
+  }
 
   /// Takes `count` consecutive ids and returns the first. kUnavailable while the durable watermark
   /// does not cover them.

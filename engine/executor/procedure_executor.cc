@@ -96,14 +96,15 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   EngineCore& core = executor->engine_->core;
   auto recovery = std::make_unique<Recovery>(core);
   Effects effects;
-  Status status = recovery->begin();
+  // The threads wait at their gates. They are made first: after load() there is work for the store,
+  // and an open() that fails writes nothing.
+  Status status = executor->engine_->make_threads();
+  if (status.ok()) status = recovery->begin();
   const bool later = status.ok() && core.options.load == Load::kInBackground &&
                      recovery->let_submissions_in(effects);
   if (status.ok() && !later) status = recovery->load(effects);
+  if (status.ok() && later) status = executor->make_loading_thread(std::move(recovery));
   if (!status.ok()) return status;
-  Status made = executor->engine_->make_threads();
-  if (made.ok() && later) made = executor->make_loading_thread(std::move(recovery));
-  if (!made.ok()) return made;
   const Status written = write_first_bound(core, executor->engine_->publisher);
   // Also after a failure: the store then returns what recovery wants to commit, so it is freed.
   executor->engine_->publisher.perform(effects);
@@ -407,7 +408,7 @@ void ProcedureExecutor::shut_down() {
     Effects effects;
     {
       StateLock lock(core);
-      if (core.state.ids.has_begun() && core.state.life.store_failure.ok()) {
+      if (core.state.ids.has_bound() && core.state.life.store_failure.ok()) {
         core.state.ids.write_watermark(core.state.ids.next(), {}, effects);
       }
     }

@@ -3,6 +3,7 @@
 // A machine that has no thread left. open() says so, whichever of its threads is missing, and
 // leaves nothing behind. start() cannot fail.
 
+#include "support/all_rows.h"
 #include "support/engine_world.h"
 #include "support/new_threads_limit.h"
 
@@ -40,6 +41,46 @@ TEST_CASE(
   const auto submitted = executor->submit(Job(world, "a"));
   REQUIRE(submitted.ok());
   CHECK(executor->wait(submitted->id)->status.ok());
+}
+
+// What recovery wants to write is kept or freed; a sanitizer would see that it is not.
+TEST_CASE("an open() that finds no thread left writes nothing, whatever the store has") {
+  const bool is_new = GENERATE(false, true);
+  const auto load = GENERATE(Load::kBeforeOpenReturns, Load::kInBackground);
+  EngineWorld engine;
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.world.scripts["p"] = {.children = {"c"}};
+  if (!is_new) {  // its parents are live, whose children have ended, and it lacks two schemas
+    auto options = engine.options();
+    options.registry = {};
+    options.registry.add<Job>(engine.world);
+    engine.open(std::move(options));
+    for (int i = 0; i < 5; ++i) engine.submit("p");
+    engine.faults().crash_before(engine.faults().commits() + 3, FaultStore::AfterCrash::kFail);
+    engine.run();
+    engine.close();
+  }
+  const auto all_rows = [&] {
+    std::vector<std::string> rows;
+    MemoryProcedureStore store(engine.disk);
+    REQUIRE(visit_all(store, [&](const StoredRow& row) {
+              rows.push_back(std::string(row.key) + "=" + std::string(row.value));
+              return Status();
+            }).ok());
+    return rows;
+  };
+  const std::vector<std::string> before = all_rows();
+  std::size_t left = 0;
+  for (;; ++left) {
+    ExecutorOptions options = engine.options();
+    options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+    options.workers = 2;
+    options.load = load;
+    const NewThreadsLimit limit(left);
+    if (ProcedureExecutor::open(std::move(options)).ok()) break;
+    CHECK(all_rows() == before);
+  }
+  CHECK(left > 5);
 }
 
 TEST_CASE("an executor that was opened and never started can be stopped") {
