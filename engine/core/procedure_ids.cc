@@ -32,9 +32,20 @@ void ProcedureIds::begin(ProcedureId highest) noexcept {
   next_ = std::max({highest.value + 1, durable_watermark_, std::uint64_t{1}});
   first_ = next_;
   PV2_ASSERT(highest.value < next_, "the next id is above all ids that were read");
+  PV2_ASSERT(next_ <= kIdsMax, "ids that were read are ones that a counter reaches");
+}
+
+std::uint64_t ProcedureIds::next_bound() const noexcept {
+  return std::min(next_ + kBlock, kIdsMax);
 }
 
 Result<ProcedureId> ProcedureIds::allocate(std::size_t count) {
+  if (next_ + count > kIdsMax) {
+    return Status(StatusCode::kUnavailable,
+                  "all procedure ids of " + store_name_ +
+                      " are used up, or its id watermark is damaged; what is there goes on, and "
+                      "new procedures need a new store");
+  }
   if (next_ + count > durable_watermark_) {
     return Status(StatusCode::kUnavailable,
                   "no procedure id is free until " + store_name_ + " has recorded more; try again");
@@ -49,8 +60,9 @@ Result<ProcedureId> ProcedureIds::allocate(std::size_t count) {
 }
 
 void ProcedureIds::reserve(Effects& effects) {
-  if (is_writing_ || next_ + kBlock / 2 < durable_watermark_) return;
-  write_watermark(next_ + kBlock, {}, effects);
+  const std::uint64_t bound = next_bound();
+  if (is_writing_ || next_ + kBlock / 2 < durable_watermark_ || bound == durable_watermark_) return;
+  write_watermark(bound, {}, effects);
 }
 
 void ProcedureIds::write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects) {

@@ -46,6 +46,8 @@ class ProcedureIds {
   [[nodiscard]] bool has_bound() const noexcept {
     return has_begun_ && durable_watermark_ > first_;
   }
+  /// The watermark to be written next: it covers a block of ids, or as many as there are.
+  [[nodiscard]] std::uint64_t next_bound() const noexcept;
 
   /// Takes `count` consecutive ids and returns the first. kUnavailable while the durable watermark
   /// does not cover them.

@@ -74,8 +74,7 @@ Status write_first_bound(EngineCore& core, Publisher& publisher) {
       Effects bound;
       {
         StateLock lock(core);
-        core.state.ids.write_watermark(core.state.ids.next() + ProcedureIds::kBlock,
-                                       std::move(reply), bound);
+        core.state.ids.write_watermark(core.state.ids.next_bound(), std::move(reply), bound);
         more = core.state.ids.has_more_to_take_along();
       }
       publisher.perform(bound);

@@ -111,7 +111,7 @@ Status RecordReader::read(const StoredRow& row) {
     ended_.reset();
   }
   const bool is_set_aside = !read_.unreadable.empty() && read_.unreadable.back().id == id;
-  if (id.value <= kIdsMax) read_.highest = std::max(read_.highest, id);
+  if (id.value < kIdsMax) read_.highest = std::max(read_.highest, id);
   if (is_set_aside) return Status();  // all rows of the procedure are
   Status status = is_first ? read_what_is_left(row) : Status();
   if (status.ok()) status = read_row(row);

@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/procedure_ids.h"
 #include "model/inbox.h"
 #include "records/header_codec.h"
 #include "records/inbox_codec.h"
 #include "records/row_keys.h"
 #include "records/row_parts.h"
 #include "records/state_codec.h"
+#include "records/watermark.h"
 #include "support/engine_world.h"
 #include "support/repair_orders.h"
 #include "support/rows_in_store.h"
@@ -519,6 +521,27 @@ TEST_CASE("the nonce of a root without a record is deleted with the result of it
   const auto anew = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
   REQUIRE(anew.ok());
   CHECK_FALSE(anew->replayed);
+}
+
+TEST_CASE("a store whose ids are nearly used up opens again and again, and then says so") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  Watermark watermark;
+  watermark.next_id = kIdsMax - ProcedureIds::kBlock / 2;
+  std::string row;
+  encode_watermark(watermark, row);
+  engine.disk->put(Space::kEngine, kWatermarkKey, row);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (int life = 0; life < 3; ++life) {
+    engine.crash_and_open();
+    engine.run();
+    CHECK_FALSE(engine.describe(id).quarantined);
+    const auto refused = engine.executor().submit(Job(engine.world, "a"));
+    CHECK(refused.status().code() == StatusCode::kUnavailable);
+    CHECK_THAT(refused.status().to_string(), ContainsSubstring("are used up"));
+  }
 }
 
 TEST_CASE("a second nonce of a root without a record names it as well, also in a damaged store") {
