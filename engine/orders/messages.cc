@@ -190,6 +190,12 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
   if (has_ended(to)) {
     return Status(StatusCode::kFailedPrecondition, name_of(to.id) + " has ended already");
   }
+  if (is_stand_in(to)) {
+    return Status(StatusCode::kFailedPrecondition,
+                  name_of(to.id) +
+                      " takes no signals, because its record is lost; restore a "
+                      "backup, or bypass what is left of its tree");
+  }
   const std::size_t signals = to.inbox ? to.inbox->signals : 0;
   const std::size_t bytes = to.inbox ? to.inbox->signal_bytes : 0;
   const std::size_t signals_max = core_.options.max_signals;

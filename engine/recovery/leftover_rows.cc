@@ -37,7 +37,22 @@ void LeftoverRows::add_copy(AuditCopy copy, bool root_is_there) {
   const auto key = parse_procedure_key(copy.key);
   PV2_ASSERT(key && key->kind == RowKind::kAudit, "the copy of an order has the key of an order");
   const bool too_late = late_orders_.contains({copy.root, key->number});
-  if (!root_is_there || too_late) orphans_.push_back(std::move(copy.key));
+  if (!root_is_there || too_late) copies_.push_back(std::move(copy));
+}
+
+// Only the members that are linked tell that the record of a root is lost. Until then its messages
+// and orders look like those of a procedure that is gone.
+void LeftoverRows::keep_rows_of(const FlatMap<ProcedureId, Execution*>& lost) {
+  if (lost.empty()) return;
+  std::erase_if(orphans_, [&](const std::string& key) {
+    const auto row = parse_procedure_key(key);
+    const auto found = row ? lost.find(row->id) : lost.end();
+    if (found == lost.end()) return false;
+    go_on_above(*row, *found->second);
+    if (row->kind == RowKind::kAudit) found->second->audited = true;
+    return true;
+  });
+  std::erase_if(copies_, [&](const AuditCopy& copy) { return lost.contains(copy.root); });
 }
 
 void LeftoverRows::add_of_ended_root(const LoadedProcedure& loaded) {
@@ -59,6 +74,7 @@ void LeftoverRows::add_messages_of(const LoadedProcedure& loaded) {
 }
 
 void LeftoverRows::delete_orphans(Effects& effects) {
+  for (AuditCopy& copy : copies_) orphans_.push_back(std::move(copy.key));
   if (orphans_.empty()) return;
   auto garbage = std::make_unique<GarbageCommit>();
   garbage->rows = std::move(orphans_);

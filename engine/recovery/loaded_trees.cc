@@ -134,13 +134,18 @@ Execution& LoadedTrees::stand_in_for(EngineCore& core, ProcedureId id, const Exe
   return *owner.release();  // the table of live executions has it
 }
 
+FlatMap<ProcedureId, Execution*> LoadedTrees::stand_ins() const {
+  FlatMap<ProcedureId, Execution*> found;
+  for (Execution* root : roots_) {
+    if (is_stand_in(*root)) found.emplace(root->id, root);
+  }
+  return found;
+}
+
 // A root whose record is lost may still be named by the row of its nonce. That row says what the
 // record would say of the nonce, and is deleted with the result of the root.
 Status LoadedTrees::find_lost_nonces(EngineCore& core) {
-  FlatMap<ProcedureId, Execution*> lost;
-  for (Execution* root : roots_) {
-    if (is_stand_in(*root)) lost.emplace(root->id, root);
-  }
+  FlatMap<ProcedureId, Execution*> lost = stand_ins();
   if (lost.empty()) return Status();
   std::vector<std::pair<Nonce, KnownNonce>> found;
   const Status status = core.store.scan(Space::kNonce, "", [&](const StoredRow& row) {

@@ -42,6 +42,8 @@ class LoadedTrees {
   void restore_locks(EngineCore& core) PV2_REQUIRES(core.state_mutex);
   /// Gives stand-ins the nonces of the roots in whose place they are. After the last link().
   Status find_lost_nonces(EngineCore& core) PV2_EXCLUDES(core.state_mutex);
+  /// The stand-ins, by the id of the root that each stands for. After the last link().
+  [[nodiscard]] FlatMap<ProcedureId, Execution*> stand_ins() const;
   /// The tree of `member` will be quarantined.
   void add_problem(Execution& member, Status why) {
     problems_.push_back({&member, std::move(why)});

@@ -28,15 +28,6 @@ namespace {
 // No counter ever gets beyond this. A number above it is damage, so numbers do not go on above it.
 constexpr std::uint64_t kNumbersMax = kIdsMax;
 
-// New messages and orders get numbers above that of the row `key`, also if the row cannot be read:
-// a quarantined procedure keeps its rows, and takes messages.
-void go_on_above(const ProcedureKey& key, LoadedProcedure& loaded) {
-  auto& inbox = loaded.execution->inbox;
-  if (!inbox) inbox = std::make_unique<Inbox>();
-  if (key.number > kNumbersMax) return;
-  inbox->next_number = std::max(inbox->next_number, key.number + 1);
-}
-
 // Why no program has written a message or an order with that number; or OK.
 Status impossible_number(const ProcedureKey& key) {
   if (key.number != 0 && key.number <= kNumbersMax) return Status();
@@ -100,6 +91,14 @@ Status unknown_step(const Execution& execution) {
 }
 
 }  // namespace
+
+// Also if the row cannot be read: a quarantined procedure keeps its rows, and takes messages.
+void go_on_above(const ProcedureKey& key, Execution& execution) {
+  auto& inbox = execution.inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  if (key.number > kNumbersMax) return;
+  inbox->next_number = std::max(inbox->next_number, key.number + 1);
+}
 
 Status RecordReader::read(const StoredRow& row) {
   const ProcedureId id = id_in_key(row.key);
@@ -271,7 +270,7 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
     read_.orphans.emplace_back(row.key);
     return;
   }
-  go_on_above(key, *loaded);
+  go_on_above(key, *loaded->execution);
   auto message = decode_message(row.value);
   const ProcedureState state = loaded->execution->record.state;
   if (is_finished(state) && loaded->state_sequence < row.sequence) {
@@ -321,7 +320,7 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   loaded->execution->audited = true;
-  go_on_above(key, *loaded);
+  go_on_above(key, *loaded->execution);
   if (Status impossible = impossible_number(key); !impossible.ok()) loaded->problem = impossible;
 }
 

@@ -63,6 +63,9 @@ struct ReadRecords {
   ProcedureId highest;                       ///< Of all ids, those set aside included.
 };
 
+/// New messages and orders of `execution` get numbers above that of the row `key`.
+void go_on_above(const ProcedureKey& key, Execution& execution);
+
 /// Used once. Owned by one thread.
 class RecordReader {
  public:

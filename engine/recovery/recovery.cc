@@ -76,6 +76,7 @@ ProcedureId Recovery::durable_watermark() {
 Status Recovery::load(Effects& effects) {
   Status status = read_procedures();
   if (!status.ok()) return in_context(core_, status);
+  const FlatMap<ProcedureId, Execution*> stand_ins = trees_.stand_ins();
   {
     StateLock lock(core_);
     if (!first_new_) {
@@ -87,6 +88,7 @@ Status Recovery::load(Effects& effects) {
     }
     freeze_relatives(core_, trees_);
     tell_of_set_aside(core_, effects);
+    leftovers_.keep_rows_of(stand_ins);
     leftovers_.delete_orphans(effects);
     dates_.write(core_, effects);
     leftovers_.delete_members(core_, effects);

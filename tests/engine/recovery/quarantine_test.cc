@@ -523,6 +523,53 @@ TEST_CASE("the nonce of a root without a record is deleted with the result of it
   CHECK_FALSE(anew->replayed);
 }
 
+TEST_CASE("the orders and messages of a root without a record stay, and are not written over") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 3) return std::nullopt;
+    return run.ctx.timed_out() ? Say::next(run.step + 1) : Say::wait_for(1h);
+  }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(engine.executor().signal(root, "go").ok());
+  const auto order_once = [&] {
+    auto ordered =
+        engine.executor().operate().order_once({5, 5}, child, RepairVerb::kRetryNow, kNote);
+    REQUIRE(ordered.status().to_string() == "OK");
+    return ordered->replayed;
+  };
+  CHECK_FALSE(order_once());
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  for (int life = 0; life < 2; ++life) {
+    engine.open();
+    engine.run();
+    CHECK(order_once());
+    CHECK(engine.executor().operate().audit(root)->size() == 1);
+    const Status signalled = engine.executor().signal(root, "go");
+    CHECK(signalled.code() == StatusCode::kFailedPrecondition);
+    CHECK_THAT(signalled.to_string(), ContainsSubstring("its record is lost"));
+    CHECK(rows_in_store(engine, RowKind::kInbox) == 1);
+    CHECK(rows_in_store(engine, RowKind::kAudit) == 2);  // the order and its copy
+  }
+  REQUIRE(engine.executor().operate().bypass(root, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.store_failures.empty());
+  CHECK(engine.executor().operate().audit(root)->size() == 2);
+  CHECK(engine.executor().acknowledge(root).ok());
+  engine.open();
+  engine.run();
+  for (const auto kind : {RowKind::kHeader, RowKind::kState, RowKind::kInbox, RowKind::kAudit}) {
+    CHECK(rows_in_store(engine, kind) == 0);
+  }
+}
+
 TEST_CASE("a store whose ids are nearly used up opens again and again, and then says so") {
   EngineWorld engine;
   engine.world.scripts["a"] = asks();
