@@ -112,9 +112,10 @@ class ClusterClient::Core {
   void write(const TableName& table, std::vector<Mutation> mutations, const WriteOptions& with,
              const Done<WriteOutcome>& done);
   void ask_region(const RegionInfo& region, std::string_view method,
-                  const Done<Result<std::string>>& done);
+                  std::optional<Duration> timeout, const Done<Result<std::string>>& done);
   /// All cells of a range of the catalogue.
-  void read_catalogue(Scan scan, Done<Result<CatalogueState>> done);
+  void read_catalogue(Scan scan, std::optional<Duration> timeout,
+                      Done<Result<CatalogueState>> done);
   void server_status(const ServerName& server, const Done<Result<ServerStatus>>& done);
   /// Adds what the master's cache has beyond `known`.
   void read_descriptors(const std::shared_ptr<std::vector<TableDescriptor>>& known,
@@ -137,7 +138,7 @@ class ClusterClient::Core {
   RegionMap map;
 
  private:
-  void read_catalogue(Scan scan, std::shared_ptr<CatalogueState> state,
+  void read_catalogue(Scan scan, SteadyTime deadline, std::shared_ptr<CatalogueState> state,
                       Done<Result<CatalogueState>> done);
 
   using GiveUp = std::function<void(const Status&)>;
@@ -196,6 +197,7 @@ void ClusterClient::Core::write(const TableName& table, std::vector<Mutation> mu
 }
 
 void ClusterClient::Core::ask_region(const RegionInfo& region, std::string_view method,
+                                     std::optional<Duration> timeout,
                                      const Done<Result<std::string>>& done) {
   RegionCall::Request request{
       .table = region.table,
@@ -208,7 +210,7 @@ void ClusterClient::Core::ask_region(const RegionInfo& region, std::string_view 
         encode_fields(message, FieldSelection::kAll, body);
         return body;
       },
-      .options = {.read_only = true, .timeout = options.timeout},
+      .options = {.read_only = true, .timeout = timeout.value_or(options.timeout)},
       .is_long = true};
   RegionCall::begin(ground(), std::move(request), [done](CallOutcome outcome, const RegionInfo&) {
     if (!outcome.ok()) return done(outcome.status);
@@ -216,22 +218,25 @@ void ClusterClient::Core::ask_region(const RegionInfo& region, std::string_view 
   });
 }
 
-void ClusterClient::Core::read_catalogue(Scan scan, Done<Result<CatalogueState>> done) {
-  read_catalogue(std::move(scan), std::make_shared<CatalogueState>(), std::move(done));
+void ClusterClient::Core::read_catalogue(Scan scan, std::optional<Duration> timeout,
+                                         Done<Result<CatalogueState>> done) {
+  read_catalogue(std::move(scan), later(tasks.now(), timeout.value_or(options.timeout)),
+                 std::make_shared<CatalogueState>(), std::move(done));
 }
 
-void ClusterClient::Core::read_catalogue(Scan scan, std::shared_ptr<CatalogueState> state,
+void ClusterClient::Core::read_catalogue(Scan scan, SteadyTime deadline,
+                                         std::shared_ptr<CatalogueState> state,
                                          Done<Result<CatalogueState>> done) {
-  TableScan::begin(
-      ground(), meta_table(), scan, options.timeout,
-      [this, scan, state = std::move(state), done = std::move(done)](const Result<ScanPage>& page) {
-        if (!page.ok()) return done(page.status());
-        for (const Cell& cell : page->cells) {
-          if (Status bad = load_cell(cell, *state); !bad.ok()) return done(bad);
-        }
-        if (!page->next_row) return done(std::move(*state));
-        read_catalogue(rest_of(scan, *page), state, done);
-      });
+  TableScan::begin(ground(), meta_table(), scan, deadline - tasks.now(),
+                   [this, scan, deadline, state = std::move(state),
+                    done = std::move(done)](const Result<ScanPage>& page) {
+                     if (!page.ok()) return done(page.status());
+                     for (const Cell& cell : page->cells) {
+                       if (Status bad = load_cell(cell, *state); !bad.ok()) return done(bad);
+                     }
+                     if (!page->next_row) return done(std::move(*state));
+                     read_catalogue(rest_of(scan, *page), deadline, state, done);
+                   });
 }
 
 void ClusterClient::Core::server_status(const ServerName& server,
@@ -398,17 +403,20 @@ WriteOutcome ClusterClient::increment(const TableName& table, std::string row, s
 }
 
 void ClusterClient::get(const TableName& table, const std::string& row,
-                        std::vector<std::string> families, Done<Result<std::vector<Cell>>> done) {
-  scan(table,
-       {.start_row = row,
-        .end_row = row + '\0',
-        .families = std::move(families),
-        .rows_max = 1,
-        .bytes_max = std::numeric_limits<std::uint64_t>::max()},
-       [done = std::move(done)](Result<ScanPage> page) {
-         if (!page.ok()) return done(page.status());
-         done(std::move(page->cells));
-       });
+                        std::vector<std::string> families, Done<Result<std::vector<Cell>>> done,
+                        std::optional<Duration> timeout) {
+  scan(
+      table,
+      {.start_row = row,
+       .end_row = row + '\0',
+       .families = std::move(families),
+       .rows_max = 1,
+       .bytes_max = std::numeric_limits<std::uint64_t>::max()},
+      [done = std::move(done)](Result<ScanPage> page) {
+        if (!page.ok()) return done(page.status());
+        done(std::move(page->cells));
+      },
+      timeout);
 }
 
 Result<std::vector<Cell>> ClusterClient::get(const TableName& table, const std::string& row,
@@ -418,10 +426,12 @@ Result<std::vector<Cell>> ClusterClient::get(const TableName& table, const std::
   });
 }
 
-void ClusterClient::scan(const TableName& table, const Scan& scan, Done<Result<ScanPage>> done) {
+void ClusterClient::scan(const TableName& table, const Scan& scan, Done<Result<ScanPage>> done,
+                         std::optional<Duration> timeout) {
   core_->begin<Result<ScanPage>>(
-      std::move(done), [core = core_.get(), table, scan](Done<Result<ScanPage>> noted) {
-        TableScan::begin(core->ground(), table, scan, core->options.timeout, std::move(noted));
+      std::move(done), [core = core_.get(), table, scan, timeout](Done<Result<ScanPage>> noted) {
+        TableScan::begin(core->ground(), table, scan, timeout.value_or(core->options.timeout),
+                         std::move(noted));
       });
 }
 
@@ -430,9 +440,10 @@ Result<ScanPage> ClusterClient::scan(const TableName& table, const Scan& scan) {
       [&](Done<Result<ScanPage>> done) { this->scan(table, scan, std::move(done)); });
 }
 
-void ClusterClient::flush(const RegionInfo& region, Done<Status> done) {
-  core_->begin<Status>(std::move(done), [core = core_.get(), region](Done<Status> noted) {
-    core->ask_region(region, kRegionFlush,
+void ClusterClient::flush(const RegionInfo& region, Done<Status> done,
+                          std::optional<Duration> timeout) {
+  core_->begin<Status>(std::move(done), [core = core_.get(), region, timeout](Done<Status> noted) {
+    core->ask_region(region, kRegionFlush, timeout,
                      [noted](const Result<std::string>& answer) { noted(answer.status()); });
   });
 }
@@ -441,9 +452,10 @@ Status ClusterClient::flush(const RegionInfo& region) {
   return wait_for<Status>([&](Done<Status> done) { flush(region, std::move(done)); });
 }
 
-void ClusterClient::compact(const RegionInfo& region, Done<Status> done) {
-  core_->begin<Status>(std::move(done), [core = core_.get(), region](Done<Status> noted) {
-    core->ask_region(region, kRegionCompact,
+void ClusterClient::compact(const RegionInfo& region, Done<Status> done,
+                            std::optional<Duration> timeout) {
+  core_->begin<Status>(std::move(done), [core = core_.get(), region, timeout](Done<Status> noted) {
+    core->ask_region(region, kRegionCompact, timeout,
                      [noted](const Result<std::string>& answer) { noted(answer.status()); });
   });
 }
@@ -452,16 +464,18 @@ Status ClusterClient::compact(const RegionInfo& region) {
   return wait_for<Status>([&](Done<Status> done) { compact(region, std::move(done)); });
 }
 
-void ClusterClient::split_point(const RegionInfo& region, Done<Result<std::string>> done) {
+void ClusterClient::split_point(const RegionInfo& region, Done<Result<std::string>> done,
+                                std::optional<Duration> timeout) {
   core_->begin<Result<std::string>>(
-      std::move(done), [core = core_.get(), region](Done<Result<std::string>> noted) {
-        core->ask_region(region, kRegionSplitPoint, [noted](const Result<std::string>& answer) {
-          if (!answer.ok()) return noted(answer);
-          SplitPoint point;
-          Status bad = decode_fields(point, FieldSelection::kAll, *answer);
-          if (!bad.ok()) return noted(bad);
-          noted(std::move(point.row));
-        });
+      std::move(done), [core = core_.get(), region, timeout](Done<Result<std::string>> noted) {
+        core->ask_region(region, kRegionSplitPoint, timeout,
+                         [noted](const Result<std::string>& answer) {
+                           if (!answer.ok()) return noted(answer);
+                           SplitPoint point;
+                           Status bad = decode_fields(point, FieldSelection::kAll, *answer);
+                           if (!bad.ok()) return noted(bad);
+                           noted(std::move(point.row));
+                         });
       });
 }
 
@@ -482,10 +496,11 @@ Result<std::vector<RegionRow>> ClusterClient::regions_of(const TableName& table)
       [&](Done<Result<std::vector<RegionRow>>> done) { regions_of(table, std::move(done)); });
 }
 
-void ClusterClient::tables(Done<Result<std::vector<TableRow>>> done) {
+void ClusterClient::tables(Done<Result<std::vector<TableRow>>> done,
+                           std::optional<Duration> timeout) {
   core_->begin<Result<std::vector<TableRow>>>(
-      std::move(done), [core = core_.get()](Done<Result<std::vector<TableRow>>> noted) {
-        core->read_catalogue({.start_row = "t ", .end_row = "t!", .families = {}},
+      std::move(done), [core = core_.get(), timeout](Done<Result<std::vector<TableRow>>> noted) {
+        core->read_catalogue({.start_row = "t ", .end_row = "t!", .families = {}}, timeout,
                              [noted](const Result<CatalogueState>& state) {
                                if (!state.ok()) return noted(state.status());
                                std::vector<TableRow> rows;
@@ -502,10 +517,12 @@ Result<std::vector<TableRow>> ClusterClient::tables() {
       [&](Done<Result<std::vector<TableRow>>> done) { tables(std::move(done)); });
 }
 
-void ClusterClient::namespaces(Done<Result<std::vector<NamespaceRow>>> done) {
+void ClusterClient::namespaces(Done<Result<std::vector<NamespaceRow>>> done,
+                               std::optional<Duration> timeout) {
   core_->begin<Result<std::vector<NamespaceRow>>>(
-      std::move(done), [core = core_.get()](Done<Result<std::vector<NamespaceRow>>> noted) {
-        core->read_catalogue({.start_row = "n ", .end_row = "n!", .families = {}},
+      std::move(done),
+      [core = core_.get(), timeout](Done<Result<std::vector<NamespaceRow>>> noted) {
+        core->read_catalogue({.start_row = "n ", .end_row = "n!", .families = {}}, timeout,
                              [noted](const Result<CatalogueState>& state) {
                                if (!state.ok()) return noted(state.status());
                                std::vector<NamespaceRow> rows;

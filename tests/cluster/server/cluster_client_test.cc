@@ -298,10 +298,11 @@ TEST_CASE("a client flushes, compacts and divides a region") {
   for (int i = 0; i < 20; ++i) REQUIRE(world.put("a" + std::to_string(i), "v").ok());
   const auto ask = [&](auto verb) {
     return world.answer<Status>([&](std::function<void(Status)> done) {
-      (world.client.get()->*verb)(kLeft, std::move(done));
+      (world.client.get()->*verb)(kLeft, std::move(done), {});
     });
   };
-  using Verb = void (ClusterClient::*)(const RegionInfo&, ClusterClient::Done<Status>);
+  using Verb = void (ClusterClient::*)(const RegionInfo&, ClusterClient::Done<Status>,
+                                       std::optional<Duration>);
   CHECK(ask(static_cast<Verb>(&ClusterClient::flush)).ok());
   CHECK(ask(static_cast<Verb>(&ClusterClient::compact)).ok());
   const auto point = [&](const RegionInfo& region) {

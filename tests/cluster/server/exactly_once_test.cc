@@ -163,9 +163,10 @@ class Story : public ServerWorld {
         return;
     }
   }
-  void begin_flush(void (ClusterClient::*verb)(const RegionInfo&, ClusterClient::Done<Status>)) {
+  void begin_flush(void (ClusterClient::*verb)(const RegionInfo&, ClusterClient::Done<Status>,
+                                               std::optional<Duration>)) {
     ++under_way_;
-    (any_client().*verb)(any_region(), [this](const Status&) { --under_way_; });
+    (any_client().*verb)(any_region(), [this](const Status&) { --under_way_; }, {});
   }
   void split_one() {
     const RegionInfo region = any_region();

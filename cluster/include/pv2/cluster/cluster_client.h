@@ -83,7 +83,8 @@ struct WriteOutcome {
 
 /// Each verb exists twice. Without a callback it blocks, and fails (kFailedPrecondition) on the
 /// loop's thread and with a transport that has no thread of its own. With a callback it returns at
-/// once; the callback is called once, on the loop's thread, and must not block.
+/// once; the callback is called once, on the loop's thread, and must not block. `timeout` is the
+/// time limit of that one call, instead of ClusterClientOptions::timeout.
 ///
 /// A table that is not there is kNotFound at once. A region that is nowhere for the moment is
 /// waited for, until the time limit.
@@ -131,22 +132,24 @@ class ClusterClient {
   [[nodiscard]] Result<std::vector<Cell>> get(const TableName& table, const std::string& row,
                                               std::vector<std::string> families = {});
   void get(const TableName& table, const std::string& row, std::vector<std::string> families,
-           Done<Result<std::vector<Cell>>> done);
+           Done<Result<std::vector<Cell>>> done, std::optional<Duration> timeout = {});
   /// Rows in order, over all regions of the range. When the page is full, rest_of() says what
   /// the next one is; without a next row the range is at its end. A page over several regions shows
   /// each region as it was at another moment.
   [[nodiscard]] Result<ScanPage> scan(const TableName& table, const Scan& scan);
-  void scan(const TableName& table, const Scan& scan, Done<Result<ScanPage>> done);
+  void scan(const TableName& table, const Scan& scan, Done<Result<ScanPage>> done,
+            std::optional<Duration> timeout = {});
 
   // Regions. kNotFound: the region is not in the catalogue any more.
 
   Status flush(const RegionInfo& region);
-  void flush(const RegionInfo& region, Done<Status> done);
+  void flush(const RegionInfo& region, Done<Status> done, std::optional<Duration> timeout = {});
   Status compact(const RegionInfo& region);
-  void compact(const RegionInfo& region, Done<Status> done);
+  void compact(const RegionInfo& region, Done<Status> done, std::optional<Duration> timeout = {});
   /// Empty: the region has too few rows to be split.
   [[nodiscard]] Result<std::string> split_point(const RegionInfo& region);
-  void split_point(const RegionInfo& region, Done<Result<std::string>> done);
+  void split_point(const RegionInfo& region, Done<Result<std::string>> done,
+                   std::optional<Duration> timeout = {});
 
   // The cluster.
 
@@ -154,9 +157,10 @@ class ClusterClient {
   [[nodiscard]] Result<std::vector<RegionRow>> regions_of(const TableName& table);
   void regions_of(const TableName& table, Done<Result<std::vector<RegionRow>>> done);
   [[nodiscard]] Result<std::vector<TableRow>> tables();
-  void tables(Done<Result<std::vector<TableRow>>> done);
+  void tables(Done<Result<std::vector<TableRow>>> done, std::optional<Duration> timeout = {});
   [[nodiscard]] Result<std::vector<NamespaceRow>> namespaces();
-  void namespaces(Done<Result<std::vector<NamespaceRow>>> done);
+  void namespaces(Done<Result<std::vector<NamespaceRow>>> done,
+                  std::optional<Duration> timeout = {});
   /// What the master's descriptor cache has, in order of names: for a look at the cluster.
   [[nodiscard]] Result<std::vector<TableDescriptor>> descriptors();
   void descriptors(Done<Result<std::vector<TableDescriptor>>> done);
