@@ -77,18 +77,45 @@ void RegionCall::send(const RegionPlace& place) {
   options.timeout = request_.is_long ? left : std::min(patience_, left);
   if (request_.is_long) options.attempt_timeout = left;
   patience_ = std::min(2 * patience_, ground_.options.call_timeout);
-  ground_.connections.call(
+  ++sends_;
+  is_out_ = true;
+  const CallTicket ticket = ground_.connections.call(
       place.address, request_.method, *std::move(body), options,
       ground_.tasks.guarded<CallOutcome>([self = shared_from_this(), place](CallOutcome outcome) {
         self->take(place, std::move(outcome));
       }));
+  if (request_.is_long && is_out_) look_at_map_later(place.address, ticket);
+}
+
+// A server that is gone says nothing, and the call has all of the time for it. One that still has
+// the region is left alone: another attempt would begin its work anew.
+void RegionCall::look_at_map_later(const std::string& address, CallTicket ticket) {
+  look_timer_ = ground_.tasks.after(
+      ground_.options.call_timeout, [self = shared_from_this(), address, ticket] {
+        self->ground_.map.forget(self->request_.table);
+        self->ground_.map.find(
+            self->request_.table, self->request_.row,
+            [self, address, ticket, send = self->sends_](const Result<RegionPlace>& place) {
+              if (!self->is_out_ || self->sends_ != send) return;
+              const bool is_elsewhere = place.ok() ? place->address != address
+                                                   : place.status().code() == StatusCode::kNotFound;
+              if (!is_elsewhere) return self->look_at_map_later(address, ticket);
+              self->has_moved_ = true;
+              self->ground_.connections.cancel(address, ticket);
+            });
+      });
 }
 
 void RegionCall::take(const RegionPlace& place, CallOutcome outcome) {
+  is_out_ = false;
+  if (request_.is_long) ground_.tasks.cancel(look_timer_);
   attempts_ += outcome.attempts;
   outcome.attempts = attempts_;
   if (outcome.ok()) return done_(std::move(outcome), place.region);
   if (outcome.kind == CallOutcome::Kind::kUnknown) may_be_done_ = true;
+  if (std::exchange(has_moved_, false) && outcome.status.code() == StatusCode::kAborted) {
+    outcome.status = {StatusCode::kUnavailable, "the region is on another server meanwhile"};
+  }
   if (!may_pass(outcome.status.code())) return finish(outcome.status);
   try_again(outcome.status);
 }

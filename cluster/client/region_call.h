@@ -2,7 +2,8 @@
 //
 // RegionCall: one call at whichever region has a row, wherever it is. It is sent until there is an
 // outcome or the time is over; under a nonce all of it is one operation, also when the row is in
-// another region or on another server at the next attempt.
+// another region or on another server at the next attempt. A long call is left with its server for
+// all of its time, unless the map says meanwhile that the row is elsewhere.
 
 #pragma once
 
@@ -54,6 +55,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
 
   void attempt();
   void send(const RegionPlace& place);
+  /// For an attempt that has no outcome.
+  void look_at_map_later(const std::string& address, CallTicket ticket);
   void take(const RegionPlace& place, CallOutcome outcome);
   void try_again(const Status& why);
   void finish(const Status& why);
@@ -68,6 +71,10 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   bool is_fresh_ = false;     ///< The map was read anew for this attempt.
   bool may_be_done_ = false;  ///< An attempt has no answer.
   std::uint32_t attempts_ = 0;
+  std::uint32_t sends_ = 0;  ///< Of this call, each to one server.
+  bool is_out_ = false;      ///< The newest of them has no outcome.
+  bool has_moved_ = false;   ///< And is cancelled, for the row is elsewhere.
+  TimerId look_timer_;
 };
 
 }  // namespace pv2::cluster

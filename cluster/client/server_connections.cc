@@ -19,8 +19,8 @@ constexpr std::size_t kBytesMax = std::size_t{256} << 20;
 
 }  // namespace
 
-void ServerConnections::call(const std::string& address, std::string_view method, std::string body,
-                             CallOptions options, CallDone done) {
+CallTicket ServerConnections::call(const std::string& address, std::string_view method,
+                                   std::string body, CallOptions options, CallDone done) {
   Connection& connection = connections_[address];
   if (connection.client == nullptr) {
     auto opened = RpcClient::open({.transport = transport_,
@@ -31,14 +31,15 @@ void ServerConnections::call(const std::string& address, std::string_view method
                                    .seed = seed_});
     if (!opened.ok()) {
       connections_.erase(address);
-      return done({.kind = CallOutcome::Kind::kFailed,
-                   .status = {StatusCode::kUnavailable, opened.status().to_string()},
-                   .nonce = options.nonce});
+      done({.kind = CallOutcome::Kind::kFailed,
+            .status = {StatusCode::kUnavailable, opened.status().to_string()},
+            .nonce = options.nonce});
+      return {};
     }
     connection.client = *std::move(opened);
   }
   ++connection.calls;
-  connection.client->call(
+  return connection.client->call(
       std::string(method), std::move(body), std::move(options),
       [this, address, done = std::move(done), ends = tasks_.poster()](CallOutcome outcome) {
         ends([this, address] {
@@ -50,6 +51,13 @@ void ServerConnections::call(const std::string& address, std::string_view method
         });
         done(std::move(outcome));
       });
+}
+
+void ServerConnections::cancel(const std::string& address, CallTicket ticket) {
+  const auto found = connections_.find(address);
+  PV2_ASSERT(found != connections_.end() && found->second.calls > 0,
+             "a connection stays while a call is under way on it");
+  found->second.client->cancel(ticket);
 }
 
 void ServerConnections::keep(const std::vector<ServerEntry>& live) {

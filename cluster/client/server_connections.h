@@ -37,9 +37,11 @@ class ServerConnections {
         token_(std::move(token)),
         seed_(seed) {}
 
-  /// As RpcClient::call().
-  void call(const std::string& address, std::string_view method, std::string body,
-            CallOptions options, CallDone done);
+  /// As RpcClient::call(). The ticket is for cancel() with the same address.
+  CallTicket call(const std::string& address, std::string_view method, std::string body,
+                  CallOptions options, CallDone done);
+  /// As RpcClient::cancel(), of a call that has no outcome yet.
+  void cancel(const std::string& address, CallTicket ticket);
   /// These are the servers that live now, as the master says. One that it does not know yet gets a
   /// new connection with the next call.
   void keep(const std::vector<ServerEntry>& live);

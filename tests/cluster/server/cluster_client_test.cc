@@ -23,12 +23,17 @@ const RegionInfo kLeft{kTable, "r1", "", "m"};
 const RegionInfo kRight{kTable, "r2", "m", ""};
 using Values = std::vector<std::string>;
 
-/// Loses answers to writes.
+/// Loses answers to writes, and calls that flush or compact, which it counts.
 template <class World>
 class LostAnswers final : public FaultPlan {
  public:
   explicit LostAnswers(World& world) : world_(world) {}
   Fate fate(const PassingFrame& frame) override {
+    const bool is_rewrite = frame.method == kRegionFlush || frame.method == kRegionCompact;
+    if (is_rewrite && frame.kind == FrameKind::kCall) {
+      ++world_.rewrites;
+      return {.copies = world_.loses_rewrites ? 0U : 1U};
+    }
     if (frame.direction != Direction::kToClient || frame.method != kRegionWrite) return {};
     if (world_.answers_to_lose == 0 && !world_.loses_answers) return {};
     if (world_.answers_to_lose != 0) --world_.answers_to_lose;
@@ -43,6 +48,8 @@ class LostAnswers final : public FaultPlan {
 struct World : ServerWorld {
   std::uint64_t answers_to_lose = 0;
   bool loses_answers = false;
+  int rewrites = 0;
+  bool loses_rewrites = false;
   ServerName first;
   ServerName second;
   std::unique_ptr<ClusterClient> client;
@@ -315,6 +322,44 @@ TEST_CASE("a client flushes, compacts and divides a region") {
   CHECK(*point(kRight) == "");
   world.split(kLeft, "a15");
   CHECK(point(kLeft).status().code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("a flush whose server dies is done where the region is next") {
+  World world;
+  REQUIRE(world.put("a", "1").ok());
+  const ServerName dead = world.first;
+  world.loses_rewrites = true;
+  std::optional<Status> flushed;
+  world.client->flush(kLeft, [&](Status status) { flushed = std::move(status); });
+  if (GENERATE(true, false)) world.run_for(std::chrono::seconds(1));  // it was sent
+  world.kill(dead);
+  world.run_for(std::chrono::seconds(6));
+  CHECK_FALSE(flushed.has_value());
+  world.loses_rewrites = false;
+  world.recover(dead, world.second);
+  world.open(meta_region(), world.second);
+  world.open(kLeft, world.second);
+
+  world.run_until([&] { return flushed.has_value(); });
+  CHECK(flushed->to_string() == "OK");
+}
+
+TEST_CASE("a compaction that takes long is begun once, and again where the region has moved") {
+  World world;
+  REQUIRE(world.put("a", "1").ok());
+  world.loses_rewrites = true;
+  std::optional<Status> compacted;
+  const auto done = [&](Status status) { compacted = std::move(status); };
+  world.client->compact(kLeft, done, std::chrono::minutes(10));
+  world.run_for(std::chrono::minutes(1));
+  CHECK(world.rewrites == 1);
+  CHECK_FALSE(compacted.has_value());
+
+  world.loses_rewrites = false;
+  world.move(kLeft, world.second);
+  world.run_until([&] { return compacted.has_value(); });
+  CHECK(compacted->to_string() == "OK");
+  CHECK(world.rewrites == 2);
 }
 
 TEST_CASE("verbs without an answer get one when the client ends") {
