@@ -331,6 +331,37 @@ TEST_CASE("servers are started, paused, stopped and killed, and no row is lost")
   CHECK(shell.must("status").has("{\"what\":\"tables\",\"value\":1}"));
 }
 
+TEST_CASE("a flush whose server is killed is done where the region is next") {
+  ShellProcess shell = ShellProcess::talking({"--servers", "1"});
+  shell.must("create 't', 'f'");
+  shell.must("start_server 'rs2'");
+  shell.must("move '" + regions_of(shell, "t").front() + "', 'rs2'");
+  shell.must("put 't', 'a', 'f:q', 'kept'");
+  shell.must("flush 't'");
+  shell.must("kill_server 'rs2'");
+
+  CHECK(shell.must("flush 't', TIMEOUT => 100").has("1 region flushed"));
+}
+
+TEST_CASE("a check of a cluster without servers ends when its time is over") {
+  ShellProcess shell = ShellProcess::talking({"--servers", "1"});
+  shell.must("kill_server 'rs1'");
+
+  CHECK(shell.ask("check TIMEOUT => 1").failed_with("DEADLINE_EXCEEDED"));
+  CHECK(shell.ask("list_peers TIMEOUT => 1").failed_with("DEADLINE_EXCEEDED"));
+}
+
+TEST_CASE("an abort that was given up is not carried out by a later master") {
+  ShellProcess shell = ShellProcess::talking({"--servers", "1"});
+  const std::string lock = shell.must("lock_table 't'").value("procedure");
+  shell.must("kill_master");
+
+  CHECK_FALSE(shell.ask("abort " + lock + ", TIMEOUT => 1").ok());
+  shell.must("start_master");
+
+  CHECK(shell.ask("wait " + lock + ", TIMEOUT => 3").is("running"));
+}
+
 TEST_CASE("a second shell joins the cluster of the first one, and cannot kill its processes") {
   const TemporaryDirectory directory;
   const std::string root = directory.path("cluster");

@@ -4,6 +4,8 @@
 
 #include "commands/catalogue_reads.h"
 
+#include <pv2/cluster/inspect_cluster.h>
+
 #include <algorithm>
 
 #include "language/escape.h"
@@ -18,8 +20,9 @@ constexpr std::size_t kIdDigits = 16;
 }  // namespace
 
 Result<std::vector<TableRow>> read_tables(Shell& shell, const Call& call) {
+  const Duration timeout = call.timeout(Shell::kCallTime);
   return shell.ask<std::vector<TableRow>>(
-      [&](auto done) { shell.client().tables(std::move(done)); }, call.timeout(Shell::kCallTime));
+      [&](auto done) { shell.client().tables(std::move(done), Shell::beyond(timeout)); }, timeout);
 }
 
 Result<TableRow> read_table(Shell& shell, const Call& call, const TableName& name) {
@@ -41,6 +44,16 @@ Result<std::vector<RegionRow>> read_regions(Shell& shell, const Call& call,
 Result<cluster::ServerList> read_servers(Shell& shell, const Call& call) {
   return shell.ask<cluster::ServerList>([&](auto done) { shell.client().servers(std::move(done)); },
                                         call.timeout(Shell::kCallTime));
+}
+
+Result<ClusterSnapshot> inspect(Shell& shell, const Call& call) {
+  const Duration timeout = call.timeout(Shell::kCallTime);
+  return shell.ask<ClusterSnapshot>(
+      [&](auto done) {
+        cluster::inspect_cluster(shell.client(), shell.root(), Shell::beyond(timeout),
+                                 std::move(done));
+      },
+      timeout);
 }
 
 bool looks_like_region(const std::string& text) {

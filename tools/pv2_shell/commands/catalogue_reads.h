@@ -6,6 +6,7 @@
 
 #include <pv2/base/status.h>
 #include <pv2/cluster/server_list.h>
+#include <pv2/procedures/cluster_snapshot.h>
 #include <pv2/procedures/region.h>
 #include <pv2/procedures/server.h>
 #include <pv2/procedures/table.h>
@@ -24,6 +25,8 @@ namespace pv2::shell {
 [[nodiscard]] Result<std::vector<RegionRow>> read_regions(Shell& shell, const Call& call,
                                                           const TableName& table);
 [[nodiscard]] Result<cluster::ServerList> read_servers(Shell& shell, const Call& call);
+/// All of the cluster, for a look at what does not agree and at what is stored of peers.
+[[nodiscard]] Result<ClusterSnapshot> inspect(Shell& shell, const Call& call);
 
 /// The region with this id, or with an id that begins so, in any table. kNotFound: there is none.
 /// kInvalidArgument: several begin so.

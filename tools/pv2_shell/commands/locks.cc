@@ -30,9 +30,9 @@ void add_party(const RemoteLock& lock, std::string_view role, const RemoteLock::
 }
 
 Answer list_locks(Shell& shell, const Call& call) {
-  const auto locks =
-      shell.ask<RemoteLocks>([&](LocksDone done) { shell.executor().locks(std::move(done)); },
-                             call.timeout(Shell::kCallTime));
+  const auto locks = shell.ask<RemoteLocks>(
+      [&](LocksDone done) { return shell.executor().locks(std::move(done)); },
+      call.timeout(Shell::kCallTime));
   if (!locks.ok()) return locks.status();
   const bool waited_for = call.flag("WAITED_FOR");
   Answer answer;
@@ -53,12 +53,14 @@ Answer list_locks(Shell& shell, const Call& call) {
   return answer;
 }
 
-// What is known of a live procedure; nullopt: it is not live, or the master does not answer.
-std::optional<ProcedureInfo> look_at(Shell& shell, ProcedureId id) {
+// What is known of a live procedure; nullopt: it is not live.
+Result<std::optional<ProcedureInfo>> look_at(Shell& shell, ProcedureId id, Duration timeout) {
   Result<ProcedurePage> page = shell.ask<ProcedurePage>(
-      [&](PageDone done) { shell.executor().list({.root = id}, {}, 1, std::move(done)); });
-  if (!page.ok() || page->procedures.empty()) return std::nullopt;
-  return std::move(page->procedures.front());
+      [&](PageDone done) { return shell.executor().list({.root = id}, {}, 1, std::move(done)); },
+      timeout);
+  if (!page.ok()) return page.status();
+  if (page->procedures.empty()) return std::optional<ProcedureInfo>();
+  return std::optional(std::move(page->procedures.front()));
 }
 
 Answer given_up(const Call& call, const Accepted& lock, const Status& why) {
@@ -81,7 +83,7 @@ Answer wait_until_held(Shell& shell, const Call& call, const Accepted& lock) {
   while (true) {
     const Result<Result<ProcedureResult>> ended = shell.wait_for<Result<ProcedureResult>>(
         [&](ResultCallback done) {
-          shell.executor().wait(lock.id, std::chrono::milliseconds(100), std::move(done));
+          return shell.executor().wait(lock.id, std::chrono::milliseconds(100), std::move(done));
         },
         Shell::kCallTime, [&] { progress.look(); });
     if (ended.ok() && ended->ok()) {
@@ -92,8 +94,11 @@ Answer wait_until_held(Shell& shell, const Call& call, const Accepted& lock) {
       return answer;
     }
     if (!ended.ok()) return given_up(call, lock, ended.status());
-    const auto info = look_at(shell, lock.id);
-    if (info && info->step_name == "HELD") break;
+    const Duration left = std::max(end - shell.now(), Duration::zero());
+    const auto info = look_at(shell, lock.id, std::min(Shell::kCallTime, left));
+    if (info.ok() && *info && (*info)->step_name == "HELD") break;
+    // Every other failure may pass while there is time.
+    if (info.status().code() == StatusCode::kAborted) return given_up(call, lock, info.status());
     if (shell.now() >= end) {
       return given_up(call, lock, Status(StatusCode::kDeadlineExceeded, "no lock in time"));
     }
@@ -136,6 +141,7 @@ Answer send(Shell& shell, const Call& call, std::string_view signal, std::string
       shell, call,
       [&](Duration left, RemoteOutcomeDone done) {
         shell.executor().signal(id, std::string(signal), {}, {.timeout = left}, std::move(done));
+        return CallTicket();
       },
       fmt::format("procedure {} {}", id.value, done_word));
 }

@@ -25,9 +25,10 @@ Answer drop_namespace(Shell& shell, const Call& call) {
 }
 
 Answer list_namespaces(Shell& shell, const Call& call) {
+  const Duration timeout = call.timeout(Shell::kCallTime);
   const auto rows = shell.ask<std::vector<NamespaceRow>>(
-      [&](auto done) { shell.client().namespaces(std::move(done)); },
-      call.timeout(Shell::kCallTime));
+      [&](auto done) { shell.client().namespaces(std::move(done), Shell::beyond(timeout)); },
+      timeout);
   if (!rows.ok()) return rows.status();
   Answer answer;
   answer.columns = {"NAMESPACE", "MAX TABLES"};

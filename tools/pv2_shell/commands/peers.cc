@@ -4,7 +4,6 @@
 // procedure of the master. The list is read from where the master stores it.
 
 #include <fmt/format.h>
-#include <pv2/cluster/inspect_cluster.h>
 #include <pv2/procedures/add_peer.h>
 #include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/enable_peer.h>
@@ -31,8 +30,8 @@ struct Peers {
   std::map<std::string, std::string> unreadable{};  ///< Id -> why.
 };
 
-Result<Peers> read_peers(Shell& shell) {
-  auto snapshot = cluster::inspect_cluster(shell.client(), shell.root());
+Result<Peers> read_peers(Shell& shell, const Call& call) {
+  auto snapshot = inspect(shell, call);
   if (!snapshot.ok()) return snapshot.status();
   return Peers{std::move(snapshot->peers), std::move(snapshot->unreadable_peers)};
 }
@@ -73,7 +72,7 @@ Answer add_peer(Shell& shell, const Call& call) {
 }
 
 Answer update_peer(Shell& shell, const Call& call) {
-  const auto peers = read_peers(shell);
+  const auto peers = read_peers(shell, call);
   if (!peers.ok()) return peers.status();
   if (const auto bad = peers->unreadable.find(call.text(0)); bad != peers->unreadable.end()) {
     return Status(StatusCode::kCorruption,
@@ -94,8 +93,8 @@ Answer change_peer(Shell& shell, const Call& call) {
   return run_procedure(shell, call, submission_of(P(ports_elsewhere(), call.text(0))));
 }
 
-Answer list_peers(Shell& shell, const Call& /*call*/) {
-  const auto peers = read_peers(shell);
+Answer list_peers(Shell& shell, const Call& call) {
+  const auto peers = read_peers(shell, call);
   if (!peers.ok()) return peers.status();
   Answer answer;
   answer.columns = {"PEER", "ENABLED", "TABLES", "CLUSTER"};
@@ -135,6 +134,7 @@ Answer peer_status(Shell& shell, const Call& call) {
     const auto status = shell.ask<cluster::ServerStatus>(
         [&](auto done) { shell.client().server_status(entry.name, std::move(done)); },
         call.timeout(Shell::kCallTime));
+    if (status.status().code() == StatusCode::kAborted) return status.status();
     if (status.ok()) {
       add_queues(*status, call.has(0) ? call.text(0) : std::string(), answer);
     } else {

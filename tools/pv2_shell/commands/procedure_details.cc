@@ -114,7 +114,7 @@ void add_history(Answer& answer, const std::vector<HistoryEntry>& history, WallT
 Result<std::optional<ProcedureInfo>> find_live(Shell& shell, const Call& call, ProcedureId id) {
   Result<ProcedurePage> page = shell.ask<ProcedurePage>(
       [&](PageDone done) {
-        shell.executor().list({.with_fields = true}, {id.value - 1}, 1, std::move(done));
+        return shell.executor().list({.with_fields = true}, {id.value - 1}, 1, std::move(done));
       },
       call.timeout(Shell::kCallTime));
   if (!page.ok()) return page.status();
@@ -134,13 +134,14 @@ Answer procedure(Shell& shell, const Call& call) {
   if (*live) {
     add_live(answer, **live, shell.wall_now());
   } else {
-    const auto result = shell.ask<ProcedureResult>(
-        [&](ResultCallback done) { shell.executor().wait(id, kRoundTrip, std::move(done)); });
+    const auto result = shell.ask<ProcedureResult>([&](ResultCallback done) {
+      return shell.executor().wait(id, kRoundTrip, std::move(done));
+    });
     if (!result.ok()) return result.status();
     add_ended(answer, *result, shell.wall_now());
   }
   const auto history = shell.ask<std::vector<HistoryEntry>>(
-      [&](HistoryDone done) { shell.executor().history(id, std::move(done)); },
+      [&](HistoryDone done) { return shell.executor().history(id, std::move(done)); },
       call.timeout(Shell::kCallTime));
   if (history.ok()) add_history(answer, *history, shell.wall_now());
   return answer;

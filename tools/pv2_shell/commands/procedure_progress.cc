@@ -22,7 +22,10 @@ struct ProcedureProgress::Shared {
 ProcedureProgress::ProcedureProgress(Shell& shell, ProcedureId id)
     : shell_(shell), id_(id), begin_(shell.now()), shared_(std::make_shared<Shared>()) {}
 
-ProcedureProgress::~ProcedureProgress() = default;
+ProcedureProgress::~ProcedureProgress() {
+  // Without a master they would be asked for as long as the shell lives.
+  for (const CallTicket question : {list_, explain_}) shell_.executor().cancel(question);
+}
 
 void ProcedureProgress::look() {
   if (!shell_.progress().shows()) return;
@@ -43,18 +46,19 @@ void ProcedureProgress::look() {
   }
   shell_.progress().show(line);
   if (!asks) return;
-  shell_.executor().list({.root = id_, .with_fields = true}, {}, 1,
-                         [shared = shared_](Result<ProcedurePage> page) {
-                           const MutexLock lock(shared->answers_mutex);
-                           --shared->questions;
-                           if (!page.ok() || page->procedures.empty()) return;
-                           shared->info = std::move(page->procedures.front());
-                         });
-  shell_.executor().explain(id_, [shared = shared_](const Result<Explanation>& explanation) {
-    const MutexLock lock(shared->answers_mutex);
-    --shared->questions;
-    shared->waiting = explanation.ok() ? waiting_in_words(*explanation) : std::string();
-  });
+  list_ = shell_.executor().list({.root = id_, .with_fields = true}, {}, 1,
+                                 [shared = shared_](Result<ProcedurePage> page) {
+                                   const MutexLock lock(shared->answers_mutex);
+                                   --shared->questions;
+                                   if (!page.ok() || page->procedures.empty()) return;
+                                   shared->info = std::move(page->procedures.front());
+                                 });
+  explain_ =
+      shell_.executor().explain(id_, [shared = shared_](const Result<Explanation>& explanation) {
+        const MutexLock lock(shared->answers_mutex);
+        --shared->questions;
+        shared->waiting = explanation.ok() ? waiting_in_words(*explanation) : std::string();
+      });
 }
 
 std::string waiting_in_words(const Explanation& explanation) {

@@ -2,7 +2,8 @@
 //
 // ProcedureProgress: keeps the progress line true while a procedure runs: which step, how far in
 // words, for how long, and what it waits for. It asks the master, one question at a time, and shows
-// the newest answer; it never holds the wait up, and without a terminal it asks nothing.
+// the newest answer; it never holds the wait up, and without a terminal it asks nothing. When
+// the wait ends, so do its questions.
 
 #pragma once
 
@@ -35,6 +36,8 @@ class ProcedureProgress {
   Shell& shell_;
   const ProcedureId id_;
   const SteadyTime begin_;
+  CallTicket list_;  ///< The newest questions.
+  CallTicket explain_;
   // Shared with answers that are on their way when the wait ends.
   const std::shared_ptr<Shared> shared_;
 };

@@ -42,7 +42,7 @@ Answer ended(const ProcedureResult& result) {
 
 Result<ProcedureId> find_by_nonce(Shell& shell, const Call& call) {
   return shell.ask<ProcedureId>(
-      [&](FoundDone done) { shell.executor().find(call.identity.nonce, std::move(done)); },
+      [&](FoundDone done) { return shell.executor().find(call.identity.nonce, std::move(done)); },
       call.timeout(Shell::kCallTime));
 }
 
@@ -62,11 +62,11 @@ Answer still_running(ProcedureId id, const Status& why) {
 std::optional<Answer> look_for_end(Shell& shell, ProcedureId id) {
   constexpr Duration kLookTime = std::chrono::seconds(2);
   const auto live = shell.ask<ProcedurePage>(
-      [&](PageDone done) { shell.executor().list({.root = id}, {}, 1, std::move(done)); },
+      [&](PageDone done) { return shell.executor().list({.root = id}, {}, 1, std::move(done)); },
       kLookTime);
   if (!live.ok() || !live->procedures.empty()) return std::nullopt;
   const auto result = shell.ask<ProcedureResult>(
-      [&](ResultCallback done) { shell.executor().wait(id, kLookTime, std::move(done)); },
+      [&](ResultCallback done) { return shell.executor().wait(id, kLookTime, std::move(done)); },
       kLookTime);
   if (result.ok()) return ended(*result);
   const StatusCode code = result.status().code();
@@ -93,13 +93,12 @@ std::optional<ProcedureResult> end_of(Shell& shell, ProcedureId id, const Status
   }
   constexpr Duration kLookTime = std::chrono::seconds(2);
   auto result = shell.ask<ProcedureResult>(
-      [&](ResultCallback done) { shell.executor().wait(id, kLookTime, std::move(done)); },
+      [&](ResultCallback done) { return shell.executor().wait(id, kLookTime, std::move(done)); },
       kLookTime);
   return result.ok() ? std::optional(*std::move(result)) : std::nullopt;
 }
 
-Answer ask_until_known(Shell& shell, const Call& call,
-                       const std::function<void(Duration left, RemoteOutcomeDone done)>& ask,
+Answer ask_until_known(Shell& shell, const Call& call, const AskAgain& ask,
                        const std::string& done_text) {
   const SteadyTime end = later(shell.now(), call.timeout(Shell::kCallTime));
   Answer answer;
@@ -107,7 +106,7 @@ Answer ask_until_known(Shell& shell, const Call& call,
   while (true) {
     const Duration left = std::max(end - shell.now(), Duration::zero());
     const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
-        [&](RemoteOutcomeDone done) { ask(left, std::move(done)); }, left);
+        [&](RemoteOutcomeDone done) { return ask(left, std::move(done)); }, left);
     const bool is_known = outcome.ok() && outcome->kind != RemoteOutcome::Kind::kUnknown;
     if (is_known && outcome->ok()) {
       answer = said(done_text);
@@ -131,8 +130,8 @@ Answer follow(Shell& shell, const Call& call, ProcedureId id) {
   const Duration timeout = call.timeout(Shell::kProcedureTime);
   ProcedureProgress progress(shell, id);
   const Result<Result<ProcedureResult>> result = shell.wait_for<Result<ProcedureResult>>(
-      [&](ResultCallback done) { shell.executor().wait(id, timeout, std::move(done)); }, timeout,
-      [&progress] { progress.look(); });
+      [&](ResultCallback done) { return shell.executor().wait(id, timeout, std::move(done)); },
+      timeout, [&progress] { progress.look(); });
   shell.progress().clear();
   const Status why = result.ok() ? result->status() : result.status();
   if (why.ok()) return ended(**result);
@@ -159,8 +158,8 @@ Accepted submit_procedure(Shell& shell, const Call& call, const Submission& subm
   const Duration timeout = call.timeout(Shell::kProcedureTime);
   const Result<SubmitOutcome> sent = shell.wait_for<SubmitOutcome>(
       [&](SubmitOutcomeDone done) {
-        submission(shell.executor(), {.nonce = accepted.nonce, .timeout = timeout},
-                   call.identity.resumed, std::move(done));
+        return submission(shell.executor(), {.nonce = accepted.nonce, .timeout = timeout},
+                          call.identity.resumed, std::move(done));
       },
       timeout, [&shell] { shell.progress().show("waits for the master to accept the procedure"); });
   if (sent.ok() && sent->ok()) {

@@ -20,8 +20,9 @@
 namespace pv2::shell {
 
 /// Sends one procedure, once or again, and calls back when its submission has an outcome.
-using Submission = std::function<void(RemoteExecutor& executor, const RemoteSubmitOptions& options,
-                                      bool resumed, SubmitOutcomeDone done)>;
+using Submission =
+    std::function<CallTicket(RemoteExecutor& executor, const RemoteSubmitOptions& options,
+                             bool resumed, SubmitOutcomeDone done)>;
 
 /// To be sent once by one run_procedure().
 template <RemotelySubmitted P>
@@ -29,11 +30,8 @@ template <RemotelySubmitted P>
   return [kept = std::make_shared<P>(std::move(procedure))](RemoteExecutor& executor,
                                                             const RemoteSubmitOptions& options,
                                                             bool resumed, SubmitOutcomeDone done) {
-    if (resumed) {
-      executor.resume(options.nonce, *kept, options, std::move(done));
-    } else {
-      executor.submit(*kept, options, std::move(done));
-    }
+    return resumed ? executor.resume(options.nonce, *kept, options, std::move(done))
+                   : executor.submit(*kept, options, std::move(done));
   };
 }
 
@@ -55,10 +53,12 @@ Answer follow(Shell& shell, const Call& call, ProcedureId id);
 /// lives, or its result is forgotten, or nobody says so in time.
 std::optional<ProcedureResult> end_of(Shell& shell, ProcedureId id, const Status& refusal);
 
+/// Sends one call; an empty ticket says that it ends by itself when `left` is over.
+using AskAgain = std::function<CallTicket(Duration left, RemoteOutcomeDone done)>;
+
 /// Asks for something that may be done twice, in calls of at most the time that is left, until the
 /// outcome is known or the time of the statement is over. `done_text` is the answer to a success.
-Answer ask_until_known(Shell& shell, const Call& call,
-                       const std::function<void(Duration left, RemoteOutcomeDone done)>& ask,
+Answer ask_until_known(Shell& shell, const Call& call, const AskAgain& ask,
                        const std::string& done_text);
 
 /// Follows the procedure that was submitted under the nonce of the statement. nullopt: none is

@@ -40,7 +40,9 @@ Result<std::vector<ProcedureInfo>> read_procedures(Shell& shell, const Call& cal
   while (found.size() < limit) {
     const std::uint64_t wanted = std::min<std::uint64_t>(limit - found.size(), kPage);
     Result<ProcedurePage> page = shell.ask<ProcedurePage>(
-        [&](PageDone done) { shell.executor().list(filter, after, wanted, std::move(done)); },
+        [&](PageDone done) {
+          return shell.executor().list(filter, after, wanted, std::move(done));
+        },
         call.timeout(Shell::kCallTime));
     if (!page.ok()) return page.status();
     std::move(page->procedures.begin(), page->procedures.end(), std::back_inserter(found));
@@ -124,7 +126,9 @@ Answer list_procedures(Shell& shell, const Call& call) {
 
 Answer explain(Shell& shell, const Call& call) {
   const Result<Explanation> explanation = shell.ask<Explanation>(
-      [&](ExplanationDone done) { shell.executor().explain(call.procedure(0), std::move(done)); },
+      [&](ExplanationDone done) {
+        return shell.executor().explain(call.procedure(0), std::move(done));
+      },
       call.timeout(Shell::kCallTime));
   if (!explanation.ok()) return explanation.status();
   Answer answer;
@@ -159,9 +163,9 @@ Answer abort(Shell& shell, const Call& call) {
   const ProcedureId id = call.procedure(0);
   Answer answer = ask_until_known(
       shell, call,
-      [&](Duration /*left*/, RemoteOutcomeDone done) {
-        shell.executor().abort(id, call.option_text("REASON", "asked by the shell"), "pv2-shell",
-                               std::move(done));
+      [&](Duration /*left*/, RemoteOutcomeDone done) {  // the ticket ends it
+        return shell.executor().abort(id, call.option_text("REASON", "asked by the shell"),
+                                      "pv2-shell", std::move(done));
       },
       fmt::format("procedure {} is being undone", id.value));
   if (answer.ok()) return answer;

@@ -40,7 +40,12 @@ Answer regions(Shell& shell, const Call& call) {
 Result<std::vector<RegionInfo>> chosen(Shell& shell, const Call& call) {
   const std::string& text = call.text(0);
   const TableName table = parse_table_name(text);
-  const bool is_table = !looks_like_region(text) || read_table(shell, call, table).ok();
+  bool is_table = !looks_like_region(text);
+  if (!is_table) {
+    const Status known = read_table(shell, call, table).status();
+    if (!known.ok() && known.code() != StatusCode::kNotFound) return known;
+    is_table = known.ok();
+  }
   std::vector<RegionInfo> regions;
   if (is_table) {
     const auto rows = read_regions(shell, call, table);
@@ -75,6 +80,7 @@ template <bool kCompacts>
 Answer rewrite(Shell& shell, const Call& call) {
   const auto regions = chosen(shell, call);
   if (!regions.ok()) return regions.status();
+  const Duration timeout = call.timeout(Shell::kCallTime);
   for (std::size_t i = 0; i < regions->size(); ++i) {
     shell.progress().show(fmt::format("{} of {} regions", i, regions->size()));
     const RegionInfo& region = (*regions)[i];
@@ -83,10 +89,10 @@ Answer rewrite(Shell& shell, const Call& call) {
           auto answer = [done](Status status) {
             done(status.ok() ? Result<bool>(true) : Result<bool>(std::move(status)));
           };
-          kCompacts ? shell.client().compact(region, std::move(answer))
-                    : shell.client().flush(region, std::move(answer));
+          kCompacts ? shell.client().compact(region, std::move(answer), Shell::beyond(timeout))
+                    : shell.client().flush(region, std::move(answer), Shell::beyond(timeout));
         },
-        call.timeout(Shell::kCallTime));
+        timeout);
     if (!done.ok()) return not_rewritten(call, region, done.status());
   }
   return said(fmt::format("{} {}", counted(regions->size(), "region"),
@@ -94,9 +100,12 @@ Answer rewrite(Shell& shell, const Call& call) {
 }
 
 Result<std::string> split_point(Shell& shell, const Call& call, const RegionInfo& region) {
+  const Duration timeout = call.timeout(Shell::kCallTime);
   return shell.ask<std::string>(
-      [&](auto done) { shell.client().split_point(region, std::move(done)); },
-      call.timeout(Shell::kCallTime));
+      [&](auto done) {
+        shell.client().split_point(region, std::move(done), Shell::beyond(timeout));
+      },
+      timeout);
 }
 
 // For each region the statement that means this one split alone is what asks again.

@@ -27,7 +27,9 @@ std::string who_types() {
 
 Answer preview(Shell& shell, const Call& call, RepairVerb verb) {
   const auto lines = shell.ask<std::vector<std::string>>(
-      [&](PreviewDone done) { shell.executor().preview(call.procedure(0), verb, std::move(done)); },
+      [&](PreviewDone done) {
+        return shell.executor().preview(call.procedure(0), verb, std::move(done));
+      },
       call.timeout(Shell::kCallTime));
   if (!lines.ok()) return lines.status();
   Answer answer;
@@ -81,7 +83,7 @@ Answer order(Shell& shell, const Call& call) {
       .timeout = call.timeout(Shell::kCallTime)};
   const Result<OrderOutcome> outcome = shell.wait_for<OrderOutcome>(
       [&](OrderOutcomeDone done) {
-        shell.executor().order(id, kVerb, std::move(note), options, std::move(done));
+        return shell.executor().order(id, kVerb, std::move(note), options, std::move(done));
       },
       *options.timeout,
       [&shell] { shell.progress().show("waits for the order to be carried out"); });
@@ -103,7 +105,9 @@ Answer audit(Shell& shell, const Call& call) {
   const AuditRange range{.before = call.option_number("BEFORE", 0),
                          .limit = call.option_number("LIMIT", 0)};
   const auto page = shell.ask<RemoteAudit>(
-      [&](AuditDone done) { shell.executor().audit(call.procedure(0), range, std::move(done)); },
+      [&](AuditDone done) {
+        return shell.executor().audit(call.procedure(0), range, std::move(done));
+      },
       call.timeout(Shell::kCallTime));
   if (!page.ok()) return page.status();
   Answer answer;

@@ -59,8 +59,12 @@ class ColumnChoice {
 
 Result<ScanPage> read_page(Shell& shell, const Call& call, const TableName& table,
                            const Scan& range) {
-  return shell.ask<ScanPage>([&](auto done) { shell.client().scan(table, range, std::move(done)); },
-                             call.timeout(Shell::kCallTime));
+  const Duration timeout = call.timeout(Shell::kCallTime);
+  return shell.ask<ScanPage>(
+      [&](auto done) {
+        shell.client().scan(table, range, std::move(done), Shell::beyond(timeout));
+      },
+      timeout);
 }
 
 void add_cell(const Cell& cell, Answer& answer) {
@@ -73,12 +77,13 @@ std::size_t size_of(const Cell& cell) {
 
 Answer get(Shell& shell, const Call& call) {
   const ColumnChoice choice(call.option_texts("COLUMNS"));
+  const Duration timeout = call.timeout(Shell::kCallTime);
   const Result<std::vector<Cell>> cells = shell.ask<std::vector<Cell>>(
       [&](auto done) {
         shell.client().get(parse_table_name(call.text(0)), call.text(1), choice.families(),
-                           std::move(done));
+                           std::move(done), Shell::beyond(timeout));
       },
-      call.timeout(Shell::kCallTime));
+      timeout);
   if (!cells.ok()) return cells.status();
   Answer answer;
   answer.columns = {"COLUMN", "VALUE"};

@@ -4,7 +4,6 @@
 // agree.
 
 #include <fmt/format.h>
-#include <pv2/cluster/inspect_cluster.h>
 
 #include "commands/call.h"
 #include "commands/catalogue_reads.h"
@@ -39,7 +38,9 @@ Answer status(Shell& shell, const Call& call) {
   const auto tables = read_tables(shell, call);
   if (!tables.ok()) return tables.status();
   const auto page = shell.ask<ProcedurePage>(
-      [&](PageDone done) { shell.executor().list({.is_root = true}, {}, 1000, std::move(done)); },
+      [&](PageDone done) {
+        return shell.executor().list({.is_root = true}, {}, 1000, std::move(done));
+      },
       call.timeout(Shell::kCallTime));
   if (!page.ok()) return page.status();
   std::uint64_t regions = 0;
@@ -62,9 +63,9 @@ Answer status(Shell& shell, const Call& call) {
   return answer;
 }
 
-Answer check(Shell& shell, const Call& /*call*/) {
+Answer check(Shell& shell, const Call& call) {
   shell.progress().show("looks at the catalogue, the servers and the files");
-  const auto snapshot = cluster::inspect_cluster(shell.client(), shell.root());
+  const auto snapshot = inspect(shell, call);
   if (!snapshot.ok()) return snapshot.status();
   const std::vector<std::string> disorder = find_disorder(*snapshot);
   Answer answer;

@@ -69,7 +69,9 @@ Status ClusterSession::connect() {
   auto first = cluster::ClusterClient::open(options);
   if (!first.ok()) return first.status();
   if (Status none = (*first)->tables().status(); !none.ok()) return none;
-  options.timeout = Shell::kTimeMax;  // a statement gives up when its own time is over
+  // A statement has a time of its own: it cancels its calls of the executor when that is over, and
+  // gives it to all others.
+  options.timeout = Shell::kTimeMax;
   auto client = cluster::ClusterClient::open(std::move(options));
   if (!client.ok()) return client.status();
   client_ = *std::move(client);

@@ -17,7 +17,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Whether Ctrl-C came; forgets it.
+  /// Whether Ctrl-C came, or a signal that ends the shell; forgets it, but not must_end().
   static bool take();
   /// Whether Ctrl-C came.
   [[nodiscard]] static bool came();

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "output/answer.h"
@@ -59,20 +60,33 @@ class Shell {
   [[nodiscard]] bool has_ended() const noexcept { return ended_ || Interrupts::must_end(); }
 
   /// Begins something that calls back once, from any thread, and waits for that. `meanwhile` is
-  /// called about ten times a second. kAborted: Ctrl-C was typed. kDeadlineExceeded: the time is
-  /// over. In both cases what was begun goes on, and its answer is dropped.
-  template <class T>
-  Result<T> wait_for(const std::function<void(std::function<void(T)>)>& begin, Duration timeout,
+  /// called about ten times a second. kAborted: Ctrl-C was typed, or the shell is to end; if that
+  /// is known before, nothing is begun. kDeadlineExceeded: the time is over.
+  ///
+  /// Nobody hears the answer of what was given up. If `begin` returns the ticket of a call of
+  /// executor(), that call is cancelled, so that it is not sent when the statement is over. Else
+  /// what was begun goes on, and has to have a time limit of its own.
+  template <class T, class Begin>
+  Result<T> wait_for(const Begin& begin, Duration timeout,
                      const std::function<void()>& meanwhile = {});
   /// The same for what calls back with a Result.
-  template <class T>
-  Result<T> ask(const std::function<void(std::function<void(Result<T>)>)>& begin,
-                Duration timeout = kCallTime) {
+  template <class T, class Begin>
+  Result<T> ask(const Begin& begin, Duration timeout = kCallTime) {
     Result<Result<T>> answer = wait_for<Result<T>>(begin, timeout);
     return answer.ok() ? *std::move(answer) : Result<T>(answer.status());
   }
+  /// The time limit of a verb that nothing cancels, for a wait of `timeout`. It is longer, so that
+  /// it is the shell that says that the time is over, and not the last refusal.
+  [[nodiscard]] static constexpr Duration beyond(Duration timeout) {
+    return timeout + std::chrono::seconds(5);
+  }
 
  private:
+  // SIGTERM comes once, and somebody else may have taken it as Ctrl-C.
+  [[nodiscard]] static bool is_interrupted() {
+    return Interrupts::take() || Interrupts::must_end();
+  }
+
   cluster::ClusterClient& client_;
   const std::string root_;
   cluster::ClusterProcesses* const processes_;
@@ -82,19 +96,32 @@ class Shell {
   bool ended_ = false;
 };
 
-template <class T>
-Result<T> Shell::wait_for(const std::function<void(std::function<void(T)>)>& begin,
-                          Duration timeout, const std::function<void()>& meanwhile) {
+template <class T, class Begin>
+Result<T> Shell::wait_for(const Begin& begin, Duration timeout,
+                          const std::function<void()>& meanwhile) {
   using namespace std::chrono_literals;
+  using Callback = std::function<void(T)>;
+  // A statement of many questions that are answered at once never waits below.
+  if (is_interrupted()) return Status(StatusCode::kAborted, "interrupted");
   // Shared with the callback, which may come when nobody waits any more.
   const auto promise = std::make_shared<std::promise<T>>();
   std::future<T> future = promise->get_future();
-  begin([promise](T value) { promise->set_value(std::move(value)); });
+  const Callback answer = [promise](T value) { promise->set_value(std::move(value)); };
+  CallTicket ticket;  // none
+  if constexpr (std::is_void_v<std::invoke_result_t<const Begin&, Callback>>) {
+    begin(answer);
+  } else {
+    ticket = begin(answer);
+  }
+  const auto give_up = [&](StatusCode code, std::string why) {
+    executor().cancel(ticket);
+    return Status(code, std::move(why));
+  };
   const SteadyTime end = later(now(), timeout);
   // The answer ends the wait at once; a key, at the next look.
   while (future.wait_for(50ms) != std::future_status::ready) {
-    if (Interrupts::take()) return Status(StatusCode::kAborted, "interrupted");
-    if (now() >= end) return Status(StatusCode::kDeadlineExceeded, "no answer in time");
+    if (is_interrupted()) return give_up(StatusCode::kAborted, "interrupted");
+    if (now() >= end) return give_up(StatusCode::kDeadlineExceeded, "no answer in time");
     if (meanwhile) meanwhile();
   }
   return future.get();

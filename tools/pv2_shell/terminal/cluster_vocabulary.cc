@@ -24,7 +24,7 @@ std::string short_name(const TableName& name) {
 
 std::vector<std::string> ClusterVocabulary::tables() {
   const auto rows = shell_.ask<std::vector<TableRow>>(
-      [&](auto done) { shell_.client().tables(std::move(done)); }, kPatience);
+      [&](auto done) { shell_.client().tables(std::move(done), kPatience); }, kPatience);
   std::vector<std::string> names;
   if (!rows.ok()) return names;
   for (const TableRow& row : *rows) names.push_back(short_name(row.descriptor.name));
@@ -58,7 +58,7 @@ std::vector<std::string> ClusterVocabulary::names(Takes takes) {
     }
     case Takes::kNamespace: {
       const auto rows = shell_.ask<std::vector<NamespaceRow>>(
-          [&](auto done) { shell_.client().namespaces(std::move(done)); }, kPatience);
+          [&](auto done) { shell_.client().namespaces(std::move(done), kPatience); }, kPatience);
       if (!rows.ok()) return names;
       for (const NamespaceRow& row : *rows) names.push_back(row.name);
       return names;
@@ -72,7 +72,9 @@ std::vector<std::string> ClusterVocabulary::names(Takes takes) {
     }
     case Takes::kProcedure: {
       const auto page = shell_.ask<ProcedurePage>(
-          [&](auto done) { shell_.executor().list({.is_root = true}, {}, 100, std::move(done)); },
+          [&](auto done) {
+            return shell_.executor().list({.is_root = true}, {}, 100, std::move(done));
+          },
           kPatience);
       if (!page.ok()) return names;
       for (const ProcedureInfo& info : page->procedures) {
