@@ -70,8 +70,8 @@ std::optional<Status> remove_region_rows(StepContext& ctx, ClusterPorts& ports,
   }
   for (std::size_t first = 0; first < left.size(); first += kRemovalsPerWrite) {
     const auto* removed = ctx.await<Result<Applied>>([&](auto done) {
-      CatalogueWrite removal{.effect_key =
-                                 ctx.effect_key() + "/removed_regions/" + std::to_string(first)};
+      // By its first region and not by a number: a step that runs again finds fewer rows.
+      CatalogueWrite removal{.effect_key = ctx.effect_key() + "/removed_regions/" + *left[first]};
       const std::size_t end = std::min(left.size(), first + kRemovalsPerWrite);
       for (std::size_t at = first; at < end; ++at) removal.removed_regions.push_back(*left[at]);
       ports.catalogue.write(std::move(removal), std::move(done));
