@@ -213,8 +213,11 @@ ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
   // The regions that still name the server: others were moved by procedures that had begun before.
   const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
       [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
-  if (rows == nullptr) return wait();
+  const auto* peers = ctx.await<Result<std::vector<std::string>>>(
+      [&](auto done) { ports_->peers.list_peers(std::move(done)); });
+  if (rows == nullptr || peers == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
+  if (!peers->ok()) return retry(peers->status());
   std::set<std::string> found;
   for (const RegionInfo& region : regions_) found.insert(region.id);
 
@@ -249,6 +252,9 @@ ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
   for (const RegionInfo* const region : left) {
     ctx.spawn(TransitRegionState::assign(*ports_, *region, {.spread = spread++, .from = server_}));
   }
+  // Now and not only after CHECK: a region that cannot be opened, because a file of it is damaged,
+  // must not keep the edits of all others from the peers.
+  spawn_claims(ctx, peers->value());
   regions_.clear();
   return next(Step::kCheck);
 }
@@ -270,8 +276,12 @@ ServerCrash::Flow ServerCrash::claim_replication_queues(StepContext& ctx) {
       [&](auto done) { ports_->peers.list_peers(std::move(done)); });
   if (peers == nullptr) return wait();
   if (!peers->ok()) return retry(peers->status());
-  for (const std::string& peer : peers->value()) ctx.spawn(ClaimQueues(*ports_, server_, peer));
+  spawn_claims(ctx, peers->value());
   return next(Step::kFinish);
+}
+
+void ServerCrash::spawn_claims(StepContext& ctx, const std::vector<std::string>& peers) const {
+  for (const std::string& peer : peers) ctx.spawn(ClaimQueues(*ports_, server_, peer));
 }
 
 ServerCrash::Flow ServerCrash::finish(StepContext& ctx) {

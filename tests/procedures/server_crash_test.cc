@@ -293,6 +293,22 @@ TEST_CASE("the replication queues of a dead server are claimed by live ones") {
   story.check_end();
 }
 
+TEST_CASE("the queues of a dead server do not wait for a region that cannot be opened") {
+  Cluster story;
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p2", {"/third", {}}})));
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kReportFailure, 200);
+
+  const ProcedureId crash = story.kill(story.servers[0]);
+  story.executor.advance(std::chrono::seconds(10));
+
+  CHECK(story.step_of(crash) == "CHECK");  // its next one, when the regions are open
+  CHECK(story.regions_on(story.servers[1]) + story.regions_on(story.servers[2]) < 4);
+  for (const auto& [peer, server] : story.cluster.snapshot().queues) {
+    CHECK(server != story.servers[0]);
+  }
+}
+
 TEST_CASE("a server that dies while it claims a queue leaves it to another one") {
   Cluster story;
   (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));

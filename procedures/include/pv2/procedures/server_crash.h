@@ -27,10 +27,15 @@
 //     GET_REGIONS                 regions on the server    persists them
 //     SPLIT_LOGS                  logs left                a SplitLog for each
 //     DELETE_SPLIT_WALS_DIR       logs left                RECOVERED; removes the directory
-//     ASSIGN                      regions on the server    ABNORMALLY_CLOSED; a child for each
+//     ASSIGN                      regions on it, peers     ABNORMALLY_CLOSED; a child for each;
+//                                                          a ClaimQueues for each peer
 //     CHECK                       regions on it, peers
-//     CLAIM_REPLICATION_QUEUES                             a ClaimQueues for each peer
+//     CLAIM_REPLICATION_QUEUES    peers                    a ClaimQueues for each peer
 //     FINISH                                               RETIRED
+//
+// The queues are claimed in ASSIGN, so that they do not wait for a region that cannot be opened,
+// and once more in CLAIM_REPLICATION_QUEUES: what came late, and what a procedure stored by an
+// earlier version did not claim before.
 //
 // It never fails and is never undone; a server or port that cannot be reached is asked again. Each
 // step may run again after a crash: what it writes has an effect key, and its children are part of
@@ -119,6 +124,7 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
   Flow check(StepContext& ctx);
   Flow claim_replication_queues(StepContext& ctx);
   Flow finish(StepContext& ctx);
+  void spawn_claims(StepContext& ctx, const std::vector<std::string>& peers) const;
 
   ClusterPorts* ports_;
   ServerName server_;
