@@ -157,6 +157,10 @@ class Region : public std::enable_shared_from_this<Region> {
     StoreFile::Part part{};  ///< What counts of it.
   };
   using OpenFiles = std::vector<OpenFile>;
+  struct NextList {
+    OpenFiles files;
+    std::uint64_t max_sequence = 0;
+  };
   /// What a read looks at; it stays as it is while the region goes on.
   struct View {
     std::shared_ptr<const MemStore> active;
@@ -208,10 +212,12 @@ class Region : public std::enable_shared_from_this<Region> {
   Status compact_now(const CompactOptions& options);
   Result<OpenFile> write_file(CellCursor& cells, std::uint64_t& written,
                               const std::function<bool(const DecodedCell&)>& keep);
-  Status replace_files(OpenFiles files, std::uint64_t max_sequence);
-  /// As replace_files(), with `added` as the file that the list does not have yet.
-  Status list_file(OpenFiles files, const std::string& added, std::uint64_t max_sequence);
-  Status drop_unlisted();
+  /// Makes `files` the files of the region, and removes those that are not among them. After a
+  /// failure write_next_list() goes on with it.
+  Status replace_files(OpenFiles files, std::uint64_t max_sequence) PV2_EXCLUDES(state_mutex_);
+  /// OK also if there is none.
+  Status write_next_list() PV2_EXCLUDES(state_mutex_);
+  void remove_unlisted(const OpenFiles& before, const OpenFiles& listed);
   void fail(const Status& status) PV2_EXCLUDES(state_mutex_);
 
   const FileTree& files_;
@@ -222,9 +228,10 @@ class Region : public std::enable_shared_from_this<Region> {
   std::uint64_t open_sequence_ = 0;
   /// Touched by open() and then by the one job that runs.
   std::uint64_t next_number_ = 1;
-  /// A file of this opening that a list was to get, and the write of the list has failed: the list
-  /// may be durable all the same. So the file goes when a later list without it is durable.
-  std::string unlisted_;
+  /// A list that is being written. When the write has failed, the list may be there all the same,
+  /// and the logs of this server may have been split by it. So there is no way back: the next job
+  /// first writes this list again.
+  std::optional<NextList> next_list_;
 
   /// Held from the choice of a sequence until the log has the entry. The disk is read under it,
   /// because the next write is computed from this one.

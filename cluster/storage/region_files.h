@@ -15,7 +15,10 @@
 //   that it is over, and neither removes files nor reports a flush.
 // - A store file that no list names does not count. What it has is also in a log, or in the files
 //   that it was merged from.
-// - Every write up to `max_sequence` is in the files.
+// - Every write up to `max_sequence` is in the files. The lists of one opening only go forward:
+// what
+//   a list has may be dropped from the logs as soon as the list can be read, also if its writer
+//   takes the write for failed.
 
 #pragma once
 

@@ -103,6 +103,7 @@ Result<std::uint64_t> Region::run(const Job& job) {
     MutexLock lock(state_mutex_);
     if (Status bad = refusal(); !bad.ok()) return bad;
   }
+  if (Status bad = write_next_list(); !bad.ok()) return bad;
   switch (job.kind) {
     case Job::Kind::kFlush:
       return flush_snapshot();
@@ -135,15 +136,13 @@ Result<std::uint64_t> Region::flush_snapshot() {
     files = *open_files_;
     sequence = snapshot_sequence_;
   }
-  if (Status bad = drop_unlisted(); !bad.ok()) return bad;
   const std::unique_ptr<CellCursor> cursor = MemStore::cursor(cells);
   std::uint64_t written = 0;
   Result<OpenFile> file = write_file(*cursor, written, [](const DecodedCell&) { return true; });
   if (!file.ok()) return file.status();
   PV2_ASSERT(file->file->meta().max_sequence <= sequence, "a snapshot ends at its sequence");
-  const std::string added = file->entry.name;
   files.push_back(*std::move(file));
-  if (Status bad = list_file(std::move(files), added, sequence); !bad.ok()) return bad;
+  if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
   return sequence;
 }
 
@@ -156,7 +155,6 @@ Status Region::compact_now(const CompactOptions& options) {
     sequence = flushed_;
   }
   if (inputs->empty()) return {};
-  if (Status bad = drop_unlisted(); !bad.ok()) return bad;
   const std::unique_ptr<CellCursor> cursor =
       cursor_over({std::make_shared<MemStore>(), nullptr, inputs, sequence});
   std::uint64_t written = 0;
@@ -172,17 +170,13 @@ Status Region::compact_now(const CompactOptions& options) {
   });
   if (!merged.ok()) return merged.status();
   OpenFiles files;
-  if (written > 0) files.push_back(*merged);
-  if (Status bad = list_file(std::move(files), merged->entry.name, sequence); !bad.ok()) return bad;
-
-  // The list does not name them any more. What a failure leaves, the next opening removes.
-  for (const OpenFile& input : *inputs) {
-    if (input.entry.region_id != info_.id) continue;
-    const Status removed =
-        files_.remove_file(layout_.store_file(info_.table, info_.id, input.entry.name));
-    if (!removed.ok()) break;
+  if (written > 0) {
+    files.push_back(*merged);
+  } else {
+    static_cast<void>(
+        files_.remove_file(layout_.store_file(info_.table, info_.id, merged->entry.name)));
   }
-  return {};
+  return replace_files(std::move(files), sequence);
 }
 
 Result<Region::OpenFile> Region::write_file(CellCursor& cells, std::uint64_t& written,
@@ -217,42 +211,46 @@ Result<Region::OpenFile> Region::write_file(CellCursor& cells, std::uint64_t& wr
 }
 
 Status Region::replace_files(OpenFiles files, std::uint64_t max_sequence) {
+  PV2_ASSERT(!next_list_, "one list at a time is under way");
+  next_list_ = NextList{std::move(files), max_sequence};
+  return write_next_list();
+}
+
+// Before a job makes another file, so a list that cannot be written leaves one file and not many.
+Status Region::write_next_list() {
+  if (!next_list_) return {};
   RegionFiles list{.opening = options_.opening,
-                   .max_sequence = max_sequence,
+                   .max_sequence = next_list_->max_sequence,
                    .next_number = next_number_,
                    .descriptor = options_.descriptor};
-  for (const OpenFile& file : files) list.files.push_back(file.entry);
+  for (const OpenFile& file : next_list_->files) list.files.push_back(file.entry);
   Status bad = write_region_files(files_, layout_, info_.table, info_.id, std::move(list));
   if (!bad.ok()) return bad;
-  MutexLock lock(state_mutex_);
-  PV2_ASSERT(max_sequence >= flushed_, "a list never loses writes");
-  open_files_ = std::make_shared<const OpenFiles>(std::move(files));
-  if (flushing_ && max_sequence >= snapshot_sequence_) flushing_ = nullptr;
-  flushed_ = max_sequence;
-  return {};
-}
-
-Status Region::list_file(OpenFiles files, const std::string& added, std::uint64_t max_sequence) {
-  unlisted_ = added;
-  Status bad = replace_files(std::move(files), max_sequence);
-  if (bad.ok()) unlisted_.clear();
-  return bad;
-}
-
-// Before there is another file: so a list that cannot be written leaves one file and not many.
-Status Region::drop_unlisted() {
-  if (unlisted_.empty()) return {};
-  OpenFiles files;
-  std::uint64_t sequence = 0;
+  const auto files = std::make_shared<const OpenFiles>(std::move(next_list_->files));
+  const std::uint64_t max_sequence = next_list_->max_sequence;
+  next_list_.reset();
+  std::shared_ptr<const OpenFiles> before = files;
   {
     MutexLock lock(state_mutex_);
-    files = *open_files_;
-    sequence = flushed_;
+    PV2_ASSERT(max_sequence >= flushed_, "a list never loses writes");
+    before.swap(open_files_);
+    if (flushing_ && max_sequence >= snapshot_sequence_) flushing_ = nullptr;
+    flushed_ = max_sequence;
   }
-  if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
-  static_cast<void>(files_.remove_file(layout_.store_file(info_.table, info_.id, unlisted_)));
-  unlisted_.clear();
+  remove_unlisted(*before, *files);
   return {};
+}
+
+// What a failure leaves, the next opening removes.
+void Region::remove_unlisted(const OpenFiles& before, const OpenFiles& listed) {
+  for (const OpenFile& file : before) {
+    const std::string& name = file.entry.name;
+    const bool is_listed = std::ranges::any_of(listed, [&](const OpenFile& other) {
+      return other.entry.region_id == file.entry.region_id && other.entry.name == name;
+    });
+    if (is_listed || file.entry.region_id != info_.id) continue;
+    if (!files_.remove_file(layout_.store_file(info_.table, info_.id, name)).ok()) return;
+  }
 }
 
 void Region::fail(const Status& status) {

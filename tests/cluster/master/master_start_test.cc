@@ -13,6 +13,7 @@
 namespace pv2::testing::master_start_test {
 namespace {
 
+using namespace cluster;                      // NOLINT: the layer under test
 using namespace pv2::testing::cluster_world;  // NOLINT: of the test
 using namespace std::chrono_literals;
 
