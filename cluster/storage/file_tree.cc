@@ -165,6 +165,19 @@ Status FileTree::sync_directory_if_there(const std::string& directory) const {
   return synced.code() == StatusCode::kNotFound ? Status() : synced;  // a file is there
 }
 
+Status FileTree::sync_directories(const std::vector<std::string>& directories) const {
+  for (const std::string& directory : directories) {
+    if (!sync_all_) {
+      if (Status bad = sync_directory_if_there(directory); !bad.ok()) return bad;
+      continue;
+    }
+    const Result<bool> there = is_there(directory);
+    if (!there.ok()) return there.status();
+    if (*there) return sync_all_(directory);
+  }
+  return {};
+}
+
 Result<std::vector<std::string>> FileTree::list(const std::string& directory) const {
   Result<std::vector<std::string>> names = list_with_drafts(directory);
   if (names.ok()) std::erase_if(*names, is_draft);

@@ -43,7 +43,7 @@ class FileTree {
   /// `owner` is part of the names of drafts: two processes that write one path at the same time
   /// must not share a draft. `env` outlives the object.
   /// `sync_all`, if there is one, makes everything durable that is on the file system of a
-  /// directory: for write_all().
+  /// directory: for write_all() and sync_directories().
   FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0",
            DirectorySync sync_all = {})
       : env_(env),
@@ -94,6 +94,8 @@ class FileTree {
   Status remove_tree(const std::string& path) const;
 
   Status sync_directory(const std::string& directory) const { return sync_(directory); }
+  /// As sync_directory_if_there() for each, with one sync for all of them if there is sync_all.
+  Status sync_directories(const std::vector<std::string>& directories) const;
   /// One that is not there any more, or is a file: OK.
   Status sync_directory_if_there(const std::string& directory) const;
   [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }

@@ -95,15 +95,23 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
   if (!bad.ok()) return bad;
 
   std::map<RegionKey, NewFile> recovered;
+  std::vector<std::string> believed;  // the directories of the lists that say what is not needed
   for (auto& [region, entries] : regions) {
+    const std::size_t logged = entries.size();
     Result<std::optional<NewFile>> file = recovered_file(files, layout, region, name, entries);
     if (!file.ok()) return file.status().with_context("region " + region.second);
+    if (entries.size() < logged) believed.push_back(layout.region(region.first, region.second));
     if (!file->has_value()) continue;
     recovered.emplace(region, **std::move(file));
     ++count.regions;
     count.kept += entries.size();
   }
   if (bad = write_recovered(files, layout, recovered); !bad.ok()) {
+    return bad.with_context("splitting log " + name);
+  }
+  // The server may have died after it had renamed a list and before that was durable. A power cut
+  // must not bring back the list before, when the log is gone.
+  if (bad = files.sync_directories(believed); !bad.ok()) {
     return bad.with_context("splitting log " + name);
   }
   return count;

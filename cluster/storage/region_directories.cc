@@ -137,7 +137,10 @@ Status TableDirectories::raise_max_sequence(const RegionInfo& region,
                                             std::uint64_t sequence) const {
   Result<RegionFiles> list = read_region_files(files_, layout_, region.table, region.id);
   if (!list.ok()) return list.status();
-  if (list->max_sequence >= sequence) return {};
+  if (list->max_sequence >= sequence) {
+    // An earlier call may have died between the rename and the sync.
+    return files_.sync_directory(layout_.region(region.table, region.id));
+  }
   list->max_sequence = sequence;
   Status written = list->opening == 0 ? write_region_files(files_, layout_, region.table, region.id,
                                                            *std::move(list))

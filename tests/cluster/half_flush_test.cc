@@ -86,4 +86,17 @@ TEST_CASE("cluster: the next job goes on with the list of a flush that failed") 
   REQUIRE(rows_of(world.server->region()) == kAll);
 }
 
+TEST_CASE("cluster: a log is not archived before the list that it was split by is durable") {
+  World world;
+  world.flush_half(After::kIsDead);
+  const ServerName dead = world.server->name();
+  world.server.reset();
+  REQUIRE(recover(world.disk, dead).ok());
+
+  world.disk.env.crash();
+  world.disk.env.reboot();
+
+  REQUIRE(world.rows_elsewhere() == kAll);
+}
+
 }  // namespace pv2::testing::half_flush_test

@@ -2,7 +2,8 @@
 //
 // The whole life of a table under power cuts: writes, flushes, compactions, a split, a merge, moves
 // to the archive. The power goes out before each operation of the file system in turn, and again
-// during the recovery. The test plays the master: it remembers which step it is in, and repeats it.
+// during the recovery. Or only the processes die there, others do the recovery, and then the power
+// goes out. The test plays the master: it remembers which step it is in, and repeats it.
 //
 // Each operation adds 1 to a row under a nonce of its own. So at every opening the number in a row
 // must be the number of nonces of that row, and every acknowledged operation must have its nonce.
@@ -26,14 +27,18 @@ const RegionInfo kLow = region("00000000000000b1", "", "c");
 const RegionInfo kHigh = region("00000000000000b2", "c", "");
 const RegionInfo kMerged = region("00000000000000cc", "", "");
 
+// What ends a life: the power goes out, or all processes are killed.
+enum class End { kPower, kProcesses };
+
 class World {
  public:
-  World(std::uint64_t seed, CrashEnv::TornTail torn) : disk_(seed), random_(seed), torn_(torn) {}
+  World(std::uint64_t seed, CrashEnv::TornTail torn, End end)
+      : disk_(seed), random_(seed), torn_(torn), end_(end) {}
 
   /// Runs everything; the power goes out before operation `first_crash`, and then some more times.
   /// False: the run ended before the first one.
   bool run(std::size_t first_crash) {
-    disk_.env.crash_before_operation(first_crash, torn_);
+    end_before_operation(first_crash);
     int crashes = 0;
     for (;;) {
       const Status status = live();
@@ -42,8 +47,16 @@ class World {
       INFO(status.to_string());
       REQUIRE(is_off());  // nothing fails but for the power
       server_.reset();
+      if (end_ == End::kProcesses) {
+        is_dead_ = false;
+        disk_.env.set_fault(nullptr);
+        const Status recovered = recover_dead();
+        INFO(recovered.to_string());
+        REQUIRE(recovered.ok());
+        disk_.env.crash(torn_);
+      }
       disk_.env.reboot();
-      if (++crashes < 4) disk_.env.crash_before_operation(random_.below(60), torn_);
+      if (++crashes < 4) end_before_operation(random_.below(60));
     }
     check_end();
     return crashes > 0;
@@ -52,7 +65,17 @@ class World {
  private:
   using Step = std::function<Status()>;
 
-  bool is_off() { return !disk_.files.list("root").ok(); }
+  void end_before_operation(std::size_t operations) {
+    if (end_ == End::kPower) return disk_.env.crash_before_operation(operations, torn_);
+    left_ = operations;
+    disk_.env.set_fault([this](CrashEnv::Operation, const std::string& file) {
+      is_dead_ = is_dead_ || left_ == 0;
+      if (is_dead_) return leveldb::Status::IOError(file, "the process is dead");
+      --left_;
+      return leveldb::Status::OK();
+    });
+  }
+  bool is_off() { return is_dead_ || !disk_.files.list("root").ok(); }
 
   /// One life of all processes.
   Status live() {
@@ -259,6 +282,9 @@ class World {
   Disk disk_;
   Random random_;
   const CrashEnv::TornTail torn_;
+  const End end_;
+  std::size_t left_ = 0;  ///< Operations until the processes are killed.
+  bool is_dead_ = false;  ///< The processes are killed, and the power is on.
   std::unique_ptr<StorageServer> server_;
 
   // What the master has made durable.
@@ -273,12 +299,12 @@ class World {
   std::set<std::uint64_t> known_;
 };
 
-void crash_everywhere(CrashEnv::TornTail torn, std::uint64_t stride) {
+void crash_everywhere(CrashEnv::TornTail torn, std::uint64_t stride, End end = End::kPower) {
   const Seeds seeds = seeds_from_environment(1);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     for (std::size_t at = seed % stride;; at += stride) {
-      INFO("seed " << seed << ", power cut before operation " << at);
-      if (!World(seed * 100'000 + at, torn).run(at)) {
+      INFO("seed " << seed << ", end before operation " << at);
+      if (!World(seed * 100'000 + at, torn, end).run(at)) {
         REQUIRE(at > 300);
         break;
       }
@@ -298,6 +324,11 @@ TEST_CASE("cluster: so it is when parts of what was not synced survive") {
 
 TEST_CASE("cluster: so it is when all bytes survive and no name that was not synced") {
   crash_everywhere(CrashEnv::TornTail::kBytes, 5);
+}
+
+TEST_CASE("cluster: so it is when the processes are killed, and the power goes out later") {
+  crash_everywhere(CrashEnv::TornTail::kNone, 2, End::kProcesses);
+  crash_everywhere(CrashEnv::TornTail::kRandom, 7, End::kProcesses);
 }
 
 }  // namespace pv2::testing::storage_crash_test

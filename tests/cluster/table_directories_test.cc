@@ -231,6 +231,25 @@ TEST_CASE("cluster: daughters read the files of a parent that is in the archive 
   REQUIRE(disk.tables.raise_max_sequence(low, 99).code() == StatusCode::kFailedPrecondition);
 }
 
+TEST_CASE("cluster: a sequence that is raised again after a failed sync survives a power cut") {
+  Disk disk;
+  const RegionInfo region = whole_table();
+  disk.make_table({region});
+  disk.env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+    const bool hit = operation == CrashEnv::Operation::kSync &&
+                     file == disk.layout.region(region.table, region.id);
+    return hit ? leveldb::Status::IOError(file, "Too many open files") : leveldb::Status::OK();
+  });
+  REQUIRE_FALSE(disk.tables.raise_max_sequence(region, 99).ok());
+  disk.env.set_fault(nullptr);
+
+  REQUIRE(disk.tables.raise_max_sequence(region, 99).ok());
+
+  disk.env.crash();
+  disk.env.reboot();
+  REQUIRE(*disk.tables.max_sequence(region) == 99);
+}
+
 TEST_CASE("cluster: a log is split again into the same bytes, and without regions that are gone") {
   Disk disk;
   disk.make_table(three_regions());
