@@ -75,7 +75,7 @@ void Region::run_next() {
   const bool is_close = job.kind == Job::Kind::kClose;
   if (!result.ok() && (is_close || result.status().code() == StatusCode::kFenced))
     fail(result.status());
-  if (is_close && result.ok() && status().ok()) {  // something is left in memory
+  if (is_close && result.ok() && status().ok()) {  // it is not closed: writes are left
     MutexLock lock(state_mutex_);
     jobs_.push_front(std::move(job));
   } else {
@@ -91,7 +91,8 @@ bool Region::snapshot_is_visible(const Job& job) {
   MutexLock order(write_mutex_);  // no write is half in the snapshot
   MutexLock lock(state_mutex_);
   if (!refusal().ok()) return true;
-  if (!flushing_ && !active_->empty()) {
+  // Also writes that changed nothing: their entries keep the log.
+  if (!flushing_ && assigned_ > flushed_) {
     flushing_ = std::exchange(active_, std::make_shared<MemStore>());
     snapshot_sequence_ = assigned_;
   }
@@ -116,7 +117,7 @@ Result<std::uint64_t> Region::run(const Job& job) {
       Result<std::uint64_t> flushed = flush_snapshot();
       MutexLock lock(state_mutex_);
       // Not closed yet if the snapshot was that of an earlier flush, which had failed.
-      if (flushed.ok() && active_->empty()) phase_ = Phase::kClosed;
+      if (flushed.ok() && *flushed == assigned_) phase_ = Phase::kClosed;
       return flushed;
     }
   }
@@ -136,12 +137,14 @@ Result<std::uint64_t> Region::flush_snapshot() {
     files = *open_files_;
     sequence = snapshot_sequence_;
   }
-  const std::unique_ptr<CellCursor> cursor = MemStore::cursor(cells);
-  std::uint64_t written = 0;
-  Result<OpenFile> file = write_file(*cursor, written, [](const DecodedCell&) { return true; });
-  if (!file.ok()) return file.status();
-  PV2_ASSERT(file->file->meta().max_sequence <= sequence, "a snapshot ends at its sequence");
-  files.push_back(*std::move(file));
+  if (!cells->empty()) {
+    const std::unique_ptr<CellCursor> cursor = MemStore::cursor(cells);
+    std::uint64_t written = 0;
+    Result<OpenFile> file = write_file(*cursor, written, [](const DecodedCell&) { return true; });
+    if (!file.ok()) return file.status();
+    PV2_ASSERT(file->file->meta().max_sequence <= sequence, "a snapshot ends at its sequence");
+    files.push_back(*std::move(file));
+  }
   if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
   return sequence;
 }

@@ -258,6 +258,45 @@ TEST_CASE("cluster: a log file is archived when every region in it has flushed b
   REQUIRE(*disk.files.list("root/wals/rs1,1") == std::vector<std::string>{"u4"});
 }
 
+TEST_CASE("cluster: a write that changes nothing does not keep its log") {
+  RegionInfo other = whole_table();
+  other.id = "00000000000000bb";
+  Disk disk;
+  disk.make_table({whole_table(), other});
+  StorageServer server(disk, 1, /*log_bytes=*/100);
+  REQUIRE(server.start().ok());
+  REQUIRE(server.open(whole_table(), 1).ok());
+  REQUIRE(server.open(other, 2).ok());
+  const auto written = server.write({erase_row("absent")});
+  REQUIRE(written.ok());
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(server.write({put("row", std::string(200, 'v'))}, {}, other.id).ok());
+  }
+  REQUIRE(server.flush(other.id).ok());
+  REQUIRE(server.log->file_count() > 1);
+  REQUIRE(server.log->regions_to_flush(1) == std::vector{whole_table().id});
+
+  SECTION("after a flush") {
+    REQUIRE(server.flush().ok());
+    REQUIRE(server.region().file_count() == 0);
+  }
+  SECTION("after a close") { REQUIRE(server.close().ok()); }
+  SECTION("after a close while it is under way") {
+    std::optional<Status> second;
+    server.region().write(
+        {.mutations = {erase_row("absent")}}, *server.log,
+        [&](const Result<cluster::WriteResult>& done) { second = done.status(); });
+    REQUIRE(server.close().ok());
+    REQUIRE(second.has_value());
+    REQUIRE(second->ok());
+  }
+
+  REQUIRE(server.log->file_count() == 1);
+  REQUIRE(server.log->regions_to_flush(1).empty());
+  REQUIRE(server.open(whole_table(), 3).ok());
+  REQUIRE(server.region().open_sequence() > written->sequence);
+}
+
 namespace {
 
 /// A disk on which something happens before somebody looks for a file.
