@@ -40,6 +40,14 @@ void DispatchDesk::dispatch(IncomingCall call) {
   if (context_.is_stopping) {
     return call.refuse({StatusCode::kUnavailable, "this server stops"});
   }
+  for (const RemoteOperation& operation : request.operations) {
+    // Not an answer of the operation: that must be the addressee's, which may have done it already.
+    if (operation.server != context_.name) {
+      return call.refuse({StatusCode::kUnavailable, "it is for " + to_string(operation.server) +
+                                                        ", and this is " +
+                                                        to_string(context_.name)});
+    }
+  }
   forget_old();
   if (answers_.size() + request.operations.size() > kAnswersMax) {
     return call.refuse({StatusCode::kResourceExhausted, "too many operations are under way"});
@@ -58,12 +66,6 @@ DispatchReply::Answer DispatchDesk::accept(const Order& order) {
   const RemoteOperation& operation = order.operation;
   const auto [answer, is_new] = answers_.try_emplace(operation.effect_key);
   if (!is_new) return answer->second;
-  if (operation.server != context_.name) {
-    answer->second = {false, "it is for " + to_string(operation.server) + ", and this is " +
-                                 to_string(context_.name)};
-    settle(operation.effect_key);
-    return answer->second;
-  }
   answer->second = {true, ""};
   const std::string line = Operations::line_of(operation);
   std::deque<Order>& waiting = lines_[line];
