@@ -57,6 +57,8 @@ class Dispatcher {
   void came(const ServerName& server) { send(server); }
   /// The server is dead: what waits was not sent, and what is under way is not known.
   void fail_all(const ServerName& server);
+  /// From now on nothing is called any more.
+  void end() { tasks_.end(); }
 
  private:
   struct Waiting {

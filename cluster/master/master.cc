@@ -451,6 +451,11 @@ Master::~Master() {
   parts_->server.reset();
   parts_->cleaner.end();
   parts_->executor->stop();
+  // The executor and the watch go before these, whose tasks ask them.
+  parts_->server_calls.end();
+  parts_->meta.end();
+  parts_->catalogue.end();
+  parts_->dispatcher.end();
   parts_->tasks.end();
 }
 

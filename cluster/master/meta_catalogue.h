@@ -60,6 +60,8 @@ class MetaCatalogue final : public Catalogue {
   [[nodiscard]] const CatalogueState& rows() const noexcept { return state_; }
   /// Calls `then` when it is online, at once if it is.
   void when_online(std::function<void()> then);
+  /// From now on nothing is called any more.
+  void end() { tasks_.end(); }
 
   // Catalogue
   void read_namespace(std::string name,

@@ -52,6 +52,8 @@ class MetaTable {
   void read_all(std::function<void(Result<std::vector<Cell>>)> done);
   /// The region has a host again: does not wait for the end of a pause.
   void host_changed();
+  /// From now on nothing is called any more.
+  void end() { tasks_.end(); }
 
  private:
   /// One call that is repeated until it is done.

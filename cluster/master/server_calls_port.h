@@ -40,6 +40,8 @@ class ServerCallsPort final : public ServerCalls {
 
   /// The row of a server has changed in the catalogue: answers those who wait for that.
   void server_changed(const ServerName& server);
+  /// From now on nothing is called any more.
+  void end() { tasks_.end(); }
   /// How many waits are kept, also those of procedures that have gone on.
   [[nodiscard]] std::size_t waiting() const;
 
