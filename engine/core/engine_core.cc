@@ -231,6 +231,7 @@ void EngineCore::abandon_waits(Execution& execution) {
   ++execution.wait.epoch;
   execution.wait.wake_pending = false;
   execution.wait.timed_out = false;
+  if (execution.rare_of_run.is_made()) execution.rare_of_run.edit().interrupted_due = kNotDue;
   if (execution.inbox) execution.inbox->wanted.clear();
   if (execution.object) state.leftovers.objects.push_back(std::move(execution.object));
   for (AwaitSlot* const slot : execution.slots) state.leftovers.slots.emplace_back(slot);
@@ -271,11 +272,15 @@ void EngineCore::begin_wait(Duration patience, Transition& next) const {
 
 void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
   if (!execution.record.deadline) return next.stop_waiting();
-  PV2_ASSERT(execution.wait.due != kNotDue, "a wait with a deadline has a due time");
+  go_on_waiting(execution.wait.due, next);
+}
+
+void EngineCore::go_on_waiting(SteadyTime due, Transition& next) const {
+  PV2_ASSERT(due != kNotDue, "a wait with a deadline has a due time");
   const SteadyTime now = clock.steady_now();
-  next.patience = execution.wait.due > now ? execution.wait.due - now : Duration::zero();
+  next.patience = due > now ? due - now : Duration::zero();
   PV2_ASSERT(next.patience >= Duration::zero(), "the patience of a wait is not negative");
-  next.due = execution.wait.due;
+  next.due = due;
   next.deadline = later(clock.wall_now(), next.patience);
 }
 

@@ -201,6 +201,8 @@ struct EngineCore {
   /// Fills in what is left of the timed wait of `execution`, for a record that is made during the
   /// wait. Without such a wait, `next` waits for nothing.
   void go_on_waiting(const Execution& execution, Transition& next) const;
+  /// As above, with a deadline that passes at `due`.
+  void go_on_waiting(SteadyTime due, Transition& next) const;
   /// Arms the timer for execution.wait.due.
   void arm_timer(Execution& execution, Effects& effects) PV2_REQUIRES(state_mutex);
 };

@@ -122,6 +122,7 @@ struct Turn {
 struct RareOfRun {
   Turn turn;
   std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended.
+  SteadyTime interrupted_due = kNotDue;   ///< As in its last Transition.
 };
 
 /// What the store has of a procedure.

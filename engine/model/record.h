@@ -225,6 +225,9 @@ struct Transition : Progress {
   bool ends_waits = true;    ///< Awaited values are forgotten; the next run asks again.
   bool requeue = false;      ///< The procedure runs again at once (again()).
   SteadyTime due = kNotDue;  ///< With a deadline: when it passes, by the monotonic clock.
+  /// Of a back-off that the step did not ask for: when the wait passes, or has passed, that its
+  /// step did ask for. kNotDue: there is none.
+  SteadyTime interrupted_due = kNotDue;
 
   std::optional<HistoryEntry> history;
   CompactBytes image;  ///< Means nothing without `new_image`.

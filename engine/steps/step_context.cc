@@ -39,11 +39,7 @@ ProcedureId StepContext::root_id() const noexcept { return run_.frame_.execution
 std::uint32_t StepContext::step() const noexcept { return run_.frame_.step; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.frame_.execution.record.attempt; }
 bool StepContext::unsure() const noexcept { return run_.frame_.execution.record.unsure; }
-bool StepContext::timed_out() const noexcept {
-  // A back-off and a delayed start also pass a deadline, but they are no wait of the step.
-  const Execution& execution = run_.frame_.execution;
-  return execution.wait.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
-}
+bool StepContext::timed_out() const noexcept { return run_.frame_.timed_out; }
 WallTime StepContext::now() const { return run_.frame_.now; }
 Random& StepContext::random() { return run_.frame_.random; }
 

@@ -173,6 +173,7 @@ void StepDecision::cannot_advance(const Status& error) {
       effects_.children.may_find_room() && frame_.execution.record.attempt < kRoomAttempts;
   if (!not_now && !unread && !crowded) return record_.fail(error);
   Transition& next = frame_.commit.next;
+  next.interrupted_due = frame_.own_due;
   next.set_result({});
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;

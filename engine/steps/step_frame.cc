@@ -13,6 +13,25 @@
 #include "tree/members_at_work.h"
 
 namespace pv2 {
+namespace {
+
+// A back-off and a delayed start also have a deadline, but they are no wait of the step.
+bool is_own_wait(const Execution& execution) {
+  return execution.record.deadline && execution.record.last_outcome() == Outcome::Kind::kWait;
+}
+
+SteadyTime own_due_of(const Execution& execution) {
+  return is_own_wait(execution) ? execution.wait.due : execution.rare_of_run->interrupted_due;
+}
+
+// After a back-off of the engine the timer of that back-off has fired, and not that of the wait.
+bool has_timed_out(const EngineCore& core, const Execution& execution, SteadyTime own_due) {
+  if (own_due == kNotDue) return false;
+  if (is_own_wait(execution)) return execution.wait.timed_out;
+  return own_due <= core.clock.steady_now();
+}
+
+}  // namespace
 
 StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
                      std::string& buffer, WallTime began)
@@ -23,7 +42,9 @@ StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& recor
       scratch(buffer),
       now(began),
       step(procedure.turn_step() != 0 ? procedure.turn_step() : procedure.record.step),
-      undo(procedure.turn_step() != 0) {}
+      undo(procedure.turn_step() != 0),
+      own_due(own_due_of(procedure)),
+      timed_out(has_timed_out(engine, procedure, own_due)) {}
 
 std::string StepFrame::name() const {
   const StepInfo* const known = info();

@@ -30,6 +30,10 @@ struct StepFrame {
   const WallTime now;        ///< When the run began.
   const std::uint32_t step;  ///< The step that runs or is undone.
   const bool undo;
+  /// When the wait passes, or has passed, that the step asked for and that this run goes on with;
+  /// kNotDue: there is none. A back-off that the step did not ask for does not end it.
+  const SteadyTime own_due;
+  const bool timed_out;  ///< That wait had passed when the run began.
 
   /// The name of the step; its number if the type does not have it.
   [[nodiscard]] std::string name() const;

@@ -117,13 +117,13 @@ bool StepPause::may_still_come(const AwaitSlot& slot) {
 bool StepPause::set_deadline(Duration timeout) {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  // The deadline counts from the first wait of this visit: a wake does not move it.
-  const bool waited_before =
-      execution.record.deadline && !execution.wait.timed_out && !execution.record.backs_off();
-  waited_before ? frame_.core.go_on_waiting(execution, next)
-                : frame_.core.begin_wait(timeout, next);
-  // After a jump of the wall clock the recorded deadline is wrong, and a restart would believe it.
-  return !waited_before || differs_much(*next.deadline, *execution.record.deadline);
+  // The deadline counts from the first wait of this visit: neither a wake nor a back-off of the
+  // engine moves it.
+  const bool goes_on = frame_.own_due != kNotDue && !frame_.timed_out;
+  goes_on ? frame_.core.go_on_waiting(frame_.own_due, next) : frame_.core.begin_wait(timeout, next);
+  // The last record has the deadline of a back-off; or, after a jump of the wall clock, a wrong
+  // one. A restart would believe it.
+  return !goes_on || last.backs_off() || differs_much(*next.deadline, *last.deadline);
 }
 
 bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
@@ -176,6 +176,7 @@ void StepPause::back_off_without_object(const Status& error) {
   next.history =
       HistoryEntry{frame_.step, next.attempt, Outcome::Kind::kRetry, frame_.now, frame_.undo};
   next.set_error(bounded(error));
+  next.interrupted_due = frame_.own_due;
   const std::uint32_t failures = ++execution.wait.without_object;
   if (failures >= frame_.core.options.retry.undo_attempts) {
     // A retry that an operator orders gets all these attempts again.

@@ -18,6 +18,9 @@ void apply_to_run(Execution& execution, const Transition& next) {
   PV2_ASSERT(!next.deadline || next.due != kNotDue, "a deadline has a due time in this run");
   execution.wait.due = next.due;
   execution.wait.timed_out = false;
+  if (execution.rare_of_run->interrupted_due != next.interrupted_due) {
+    execution.rare_of_run.edit().interrupted_due = next.interrupted_due;
+  }
   if (!next.ends_waits) return;
   ++execution.wait.epoch;
   execution.wait.wake_pending = false;

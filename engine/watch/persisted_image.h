@@ -8,7 +8,7 @@
 // Not in it, because it is volatile by design (docs/crash-safety.md):
 //
 //     phase, object, slots, wanted signals, epoch    what a step awaits; the step runs again
-//     timed_out, wake_pending                        told to the next run, or found again
+//     timed_out, interrupted_due, wake_pending       told to the next run, or found again
 //     started, the turns of a rollback               planned again, perhaps with more turns
 //     Children::unfinished, joined                   counted again
 //     numbers of messages to come, abort_accepted    of messages that are on their way

@@ -5,12 +5,16 @@
 // destructor cannot throw: that of Procedure is noexcept, so a derived one that may throw does not
 // compile.)
 
+#include <functional>
+#include <optional>
 #include <type_traits>
 
 #include "support/engine_world.h"
 
 namespace pv2::testing::throwing_code_test {
 namespace {
+
+using namespace std::chrono_literals;
 
 enum class Place { kNowhere, kConstructor, kDecode, kEncode, kLocks, kPriority, kAwait };
 
@@ -72,6 +76,28 @@ struct Fragile {
   ~Fragile() = default;
   int* moves;
 };
+
+// Its constructor throws while it is broken; its step is `run`.
+struct Breakable final : Procedure {
+  struct Host {
+    bool is_broken = false;
+    std::function<Outcome(StepContext&)> run;
+  };
+  static constexpr std::string_view kType = "test.Breakable";
+  explicit Breakable(const Host& of) : host(of) {
+    if (host.is_broken) throw std::runtime_error("broken");
+  }
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext& ctx) override { return host.run(ctx); }
+  Outcome rollback(StepContext&) override { return undone(); }
+  const Host& host;
+};
+
+ExecutorOptions with_breakable(EngineWorld& engine, const Breakable::Host& host) {
+  ExecutorOptions options = engine.options();
+  options.registry.add<Breakable>(host);
+  return options;
+}
 
 }  // namespace
 
@@ -300,6 +326,64 @@ TEST_CASE("offloaded work whose value cannot be moved ends, with an error") {
     if (!error.ok()) CHECK_THAT(error.to_string(), ContainsSubstring("broken on the way"));
     if (moves == 0) CHECK_FALSE(error.ok());
   }
+}
+
+TEST_CASE("one throw in a constructor does not move the deadline of the wait before it") {
+  const bool has_passed = GENERATE(false, true);
+  EngineWorld engine;
+  Breakable::Host host;
+  std::optional<Completion<int>> kept;
+  host.run = [&](StepContext& ctx) {
+    if (ctx.timed_out()) return Say::done("timed out");
+    (void)ctx.await<int>([&](const Completion<int>& completion) { kept = completion; });
+    return Say::wait_for(1h);
+  };
+  engine.open(with_breakable(engine, host));
+  const ProcedureId id = engine.executor().submit(Breakable(host))->id;
+  engine.run();
+
+  engine.advance(has_passed ? 59min : 30min);
+  host.is_broken = true;
+  if (!has_passed) (*kept)(1);
+  engine.advance(1min);
+  CHECK(engine.executor().inspect().history(id)->back().outcome == Outcome::Kind::kRetry);
+  host.is_broken = false;
+  engine.advance(1min);
+  if (!has_passed) {
+    CHECK(engine.executor().inspect().live_procedures() == 1);
+    engine.advance(27min);
+    CHECK(engine.executor().inspect().live_procedures() == 1);
+    engine.advance(1min);
+  }
+  CHECK(engine.result(id).result == "timed out");
+}
+
+TEST_CASE("work is told to stop when its step is given up because a constructor throws") {
+  EngineWorld engine;
+  Breakable::Host host;
+  Event event;
+  int begun = 0;
+  bool was_told = false;
+  host.run = [&](StepContext& ctx) {
+    const auto* const value = ctx.offload([&](const std::stop_token& stop) {
+      if (++begun != 1) return;
+      host.is_broken = true;
+      event.set();
+      engine.run();  // the step runs again, and cannot begin
+      host.is_broken = false;
+      was_told = stop.stop_requested();
+    });
+    if (value != nullptr) return Say::done("worked");
+    (void)ctx.await(event);
+    return Say::wait();
+  };
+  engine.open(with_breakable(engine, host));
+  const ProcedureId id = engine.executor().submit(Breakable(host))->id;
+  engine.run_to_the_end();
+
+  CHECK(was_told);
+  CHECK(begun == 2);
+  CHECK(engine.result(id).result == "worked");
 }
 
 }  // namespace pv2::testing::throwing_code_test

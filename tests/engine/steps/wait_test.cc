@@ -355,7 +355,11 @@ TEST_CASE("a wait for what nobody can complete is an error") {
     }
     return Say::wait();
   }};
-  const std::string name = GENERATE(as<std::string>(), "dropped", "never begun");
+  engine.world.scripts["dropped event"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.await<Event>([](const auto& /*completion*/) {});
+    return Say::wait();
+  }};
+  const std::string name = GENERATE(as<std::string>(), "dropped", "never begun", "dropped event");
   engine.open();
   const ProcedureId id = engine.submit(name);
   engine.run();
@@ -363,6 +367,41 @@ TEST_CASE("a wait for what nobody can complete is an error") {
   const Status why = engine.result(id).status;
   CHECK(why.code() == StatusCode::kInternal);
   CHECK_THAT(why.to_string(), ContainsSubstring("awaits what nobody can complete any more"));
+}
+
+TEST_CASE("a step whose deadline has passed is told so again after the engine had no room for it") {
+  EngineWorld engine;
+  engine.max_live_procedures = 4;
+  Event other;
+  int timed_out = 0;
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.world.scripts["other"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                     if (run.ctx.await(other)) return usual();
+                                     return Say::wait();
+                                   }};
+  engine.world.scripts["a"].run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    if (!run.ctx.timed_out()) return Say::wait_for(24h);
+    ++timed_out;
+    for (int i = 0; i < 3; ++i) run.spawn("c");
+    return Say::next(2);
+  };
+  engine.open();
+  engine.submit("other");
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.advance(24h);
+  CHECK(timed_out == 1);
+
+  engine.advance(10min);
+  CHECK(timed_out == 2);
+  engine.advance(10min);  // a second back-off in a row
+  CHECK(timed_out == 3);
+  other.set();
+  engine.run();
+  engine.advance(10min);
+  CHECK(timed_out == 4);
+  CHECK(engine.result(id).status.ok());
 }
 
 TEST_CASE("a wait for an answer and for an event goes on while one of the two may come") {

@@ -119,7 +119,9 @@ class Procedure : public Recycled {
   /// later ends no wait, and nobody is told.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
   /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
-  /// durable. A `timeout` that is not positive has passed already.
+  /// durable. A back-off that the step did not ask for (its constructor threw, or the engine had no
+  /// room for its children) does not move it, unless the process dies during that back-off: then
+  /// the step waits anew. A `timeout` that is not positive has passed already.
   [[nodiscard]] static Outcome wait_for(Duration timeout) {
     return {.kind = Outcome::Kind::kWait, .timeout = timeout};
   }
