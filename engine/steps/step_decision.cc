@@ -33,7 +33,7 @@ Status defect(fmt::format_string<Parts...> format, Parts&&... parts) {
 
 void StepDecision::decide(Outcome outcome) {
   Transition& next = frame_.commit.next;
-  if (frame_.execution.work() != nullptr) stop_work_of_attempt(outcome.kind);
+  if (frame_.timed_out && frame_.execution.work() != nullptr) stop_work_of_wait(outcome.kind);
   const bool known = is_known(outcome.kind);
   const Outcome::Kind recorded = known ? outcome.kind : Outcome::Kind::kFail;
   next.history = HistoryEntry{frame_.step, next.attempt, recorded, frame_.now, frame_.undo};
@@ -47,13 +47,11 @@ void StepDecision::decide(Outcome outcome) {
   frame_.undo ? decide_undo(outcome) : decide_forward(outcome);
 }
 
-// Tells the work of an attempt to stop when no step takes its values any more: when the attempt is
-// given up, or when its wait has timed out and the step does not wait again. A step that goes on
-// for another reason may want the effect of its work, which then runs on.
-void StepDecision::stop_work_of_attempt(Outcome::Kind answer) {
-  const bool timed_out = frame_.execution.wait.timed_out &&
-                         frame_.execution.record.last_outcome() == Outcome::Kind::kWait;
-  if (answer == Outcome::Kind::kWait || (answer != Outcome::Kind::kRetry && !timed_out)) return;
+// The wait has timed out. Tells its work to stop if the step does not wait again, because no step
+// takes its values any more. A step that goes on for another reason may want the effect of its
+// work, which then runs on. StepRecord tells the work of an attempt that is given up.
+void StepDecision::stop_work_of_wait(Outcome::Kind answer) {
+  if (answer == Outcome::Kind::kWait) return;
   frame_.core.offloads->stop(frame_.execution, frame_.place_of_work(0));
 }
 
@@ -173,9 +171,9 @@ void StepDecision::cannot_advance(const Status& error) {
       effects_.children.may_find_room() && frame_.execution.record.attempt < kRoomAttempts;
   if (!not_now && !unread && !crowded) return record_.fail(error);
   Transition& next = frame_.commit.next;
-  next.interrupted_due = frame_.own_due;
   next.set_result({});
   next.requeue = false;
+  next.interrupted_due = frame_.own_due;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
   // A disk that cannot be read may stay unreadable, and a full engine may stay full. So these
   // attempts are counted and reported to the host, and use up the attempts of the step, as if it

@@ -30,7 +30,7 @@ class StepDecision {
   void decide(Outcome outcome);
 
  private:
-  void stop_work_of_attempt(Outcome::Kind answer);
+  void stop_work_of_wait(Outcome::Kind answer);
   void decide_forward(Outcome& outcome);
   [[nodiscard]] Status why_no_wait() const;
   void go_to(std::uint32_t step);

@@ -16,6 +16,7 @@
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"
 #include "steps/backoff.h"
+#include "steps/offloads.h"
 #include "steps/step_effects.h"
 #include "steps/step_frame.h"
 #include "tree/members_at_work.h"
@@ -50,7 +51,7 @@ void StepRecord::sleep_before(std::uint32_t attempt, std::uint32_t failures) {
   frame_.core.begin_wait(delay, next);
   next.attempt = attempt;
   if (!frame_.undo) become(ProcedureState::kWaitingTimeout);
-  release_object();
+  give_up_run();
 }
 
 void StepRecord::fail(Status error) {
@@ -100,7 +101,7 @@ void StepRecord::park(Status error) {
   const bool retried = next.history && next.history->outcome == Outcome::Kind::kRetry;
   if (next.history && !retried) next.history->outcome = Outcome::Kind::kFail;
   frame_.commit.needs_record = true;
-  release_object();
+  give_up_run();
 }
 
 void StepRecord::fail_or_park(Status error) {
@@ -114,7 +115,7 @@ void StepRecord::give_up(const std::string& after) {
   next.holds_locks = frame_.execution.locks().scope() != LockScope::kVisit || frame_.has_work();
   next.deadline.reset();
   next.set_error(bounded(next.error().with_context(after)));
-  release_object();
+  give_up_run();
 }
 
 void StepRecord::forget_effects() {
@@ -124,6 +125,12 @@ void StepRecord::forget_effects() {
   effects_.rows.clear();
   frame_.commit.next.new_image = false;
   frame_.commit.next.set_retried(Status());
+}
+
+void StepRecord::give_up_run() {
+  release_object();
+  if (frame_.execution.work() == nullptr) return;
+  frame_.core.offloads->stop(frame_.execution, frame_.place_of_work(0));
 }
 
 void StepRecord::release_object() {

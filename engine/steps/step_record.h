@@ -39,6 +39,7 @@ class StepRecord {
   /// Forgets everything that the run did: the record of a failed attempt has no effects.
   void forget_effects();
   /// Destroys the object and the values that it awaited. Both run user code, so a worker does it.
+  /// The work of the visit runs on.
   void release_object();
   /// Encodes the fields of the object for the record. Calls user code.
   Status encode_image();
@@ -47,6 +48,9 @@ class StepRecord {
   void write();
 
  private:
+  // The run ends without an effect: release_object(), and the work of this visit is told to stop,
+  // because no step takes its values any more. Otherwise the next attempt would wait for it.
+  void give_up_run();
   [[nodiscard]] bool gives_locks_back(ProcedureState state) const;
   void date_end();
   [[nodiscard]] bool is_large() const;

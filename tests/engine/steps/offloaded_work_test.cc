@@ -416,6 +416,79 @@ TEST_CASE(
   CHECK(owned.use_count() == owners);
 }
 
+TEST_CASE("work of an undo that parks is told to stop, and the undo can be tried again") {
+  const bool is_defect = GENERATE(false, true);
+  EngineWorld engine;
+  Event event;
+  int begun = 0;
+  bool was_told = false;
+  const auto work = [&](const std::stop_token& stop) {
+    if (++begun != 1) return;
+    event.set();
+    engine.run();  // the undo parks
+    was_told = stop.stop_requested();
+  };
+  engine.world.scripts["a"] = {.steps = 2};
+  engine.world.scripts["a"].run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) return Say::fail("no");
+    return usual();
+  };
+  engine.world.scripts["a"].undo = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    if (run.ctx.offload(work) != nullptr) return usual();
+    if (!run.ctx.await(event)) return Say::wait();
+    return is_defect ? Say::done("") : Say::fail("the disk is full");
+  };
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(was_told);
+  CHECK(engine.describe(id).parked);
+
+  event.reset();
+  engine.executor().operate().order(id, RepairVerb::kRetryNow, {.who = "me", .why = "again"},
+                                    [](const Status& status) { CHECK(status.ok()); });
+  engine.run();
+  CHECK(begun == 2);
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("work is told to stop when its step ends and the engine cannot record that now") {
+  EngineWorld engine;
+  engine.max_live_procedures = 4;
+  Event event;
+  Event other;
+  int begun = 0;
+  bool was_told = false;
+  const auto work = [&](const std::stop_token& stop) {
+    if (++begun != 1) return;
+    event.set();
+    engine.run();  // there is no room for the children
+    was_told = stop.stop_requested();
+    event.reset();
+  };
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.world.scripts["other"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                     if (run.ctx.await(other)) return usual();
+                                     return Say::wait();
+                                   }};
+  engine.world.scripts["a"].run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1 || run.ctx.offload(work) != nullptr) return usual();
+    if (!run.ctx.await(event)) return Say::wait();
+    for (int i = 0; i < 3; ++i) run.spawn("c");
+    return Say::next(2);
+  };
+  engine.open();
+  engine.submit("other");
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(was_told);
+
+  engine.advance(10min);
+  CHECK(begun == 2);
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("work whose step goes on without a time-out is not told to stop") {
   EngineWorld engine;
   bool told = true;

@@ -34,9 +34,9 @@ struct OffloadOptions {
 class OffloadControl {
  public:
   /// A stop is requested when no step will take the value any more: the tree has failed or is
-  /// aborted, the step was tried again or went on after its wait had timed out, or the executor
-  /// stops. The procedure waits for the work all the same; work that looks at this token ends
-  /// sooner.
+  /// aborted, the step has to be tried again (by its answer, by the engine or by an operator) or
+  /// went on after its wait had timed out, its undo was parked, or the executor stops. The
+  /// procedure waits for the work all the same; work that looks at this token ends sooner.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   /// Says that the work makes progress. The work counts as stuck when its last heartbeat was
   /// ExecutorOptions::stuck_after ago. Cheap.
