@@ -147,12 +147,13 @@ void StepContext::add_slot(Ref<AwaitSlot> slot) {
 }
 
 bool StepContext::await(const Event& event) {
-  auto* known = static_cast<EventSlot*>(slot(next_slot_++, typeid(Event)));
+  auto* known = static_cast<EventSlot*>(slot(next_slot_++, typeid(EventSlot)));
   if (known == nullptr) {
     auto made = make_ref<EventSlot>(wake_target(), id(), wait_epoch(), event);
     known = made.get();
+    // First: with a slot that is not subscribed, the next runs would wait for ever.
+    made->subscribe();
     add_slot(std::move(made));
-    known->subscribe();
   } else if (!known->waits_for(event)) {
     throw std::logic_error("a step that runs again has to await the same things in the same order");
   }

@@ -110,12 +110,12 @@ bool StepPause::may_still_come(const AwaitSlot& slot) {
       break;
   }
   if (slot.has_woken()) return false;
-  return slot.ready() || slot.is_shared() || slot.type() == typeid(Event);
+  return slot.ready() || slot.is_shared() || slot.type() == typeid(EventSlot);
 }
 
 // Sets when the wait ends. Returns whether this differs from the deadline in the last record.
 bool StepPause::set_deadline(Duration timeout) {
-  const Execution& execution = frame_.execution;
+  const Record& last = frame_.execution.record;
   Transition& next = frame_.commit.next;
   // The deadline counts from the first wait of this visit: neither a wake nor a back-off of the
   // engine moves it.

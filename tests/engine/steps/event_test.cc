@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "support/engine_world.h"
+#include "support/one_failure.h"
+#include "support/own_malloc.h"
 
 namespace pv2::testing::event_test {
 namespace {
@@ -200,5 +202,38 @@ TEST_CASE("500 rounds of waiting and setting over four threads lose no wake") {
   for (std::thread& thread : threads) thread.join();
   CHECK(ended == 500);
 }
+
+#if !PV2_HAS_OWN_MALLOC
+TEST_CASE("an event that found no memory to be awaited is awaited by the next run") {
+  const int blocks = GENERATE(0, 1, 2);
+  EngineWorld engine;
+  Event event;
+  int runs = 0;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (++runs != 1) {
+                                   return run.ctx.await(event) ? usual()
+                                                               : std::optional(Say::wait());
+                                 }
+                                 const OneFailure failure(blocks);
+                                 try {
+                                   (void)run.ctx.await(event);
+                                 } catch (const std::bad_alloc&) {
+                                   OneFailure::end();
+                                 }
+                                 OneFailure::end();
+                                 return Say::wait_for(1min);
+                               }};
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  engine.advance(1min);
+  CHECK(runs == 2);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
+
+  event.set();
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+}
+#endif
 
 }  // namespace pv2::testing::event_test

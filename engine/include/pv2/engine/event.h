@@ -55,7 +55,7 @@ class EventSlot final : public AwaitSlot {
   [[nodiscard]] bool waits_for(const Event& event) const noexcept {
     return event_.state_ == event.state_;
   }
-  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(Event); }
+  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(EventSlot); }
 
  private:
   friend class Event;
