@@ -127,7 +127,7 @@ class StepContext {
   /// Says that `producer` completes what this step awaits (in a step of its own or of a
   /// descendant). A deadlock over the wait is then found, and `producer` runs with this procedure's
   /// rank as long as the wait lasts. Only for a wait without a deadline, which ends in no other
-  /// way. Call it again in every run.
+  /// way, and not in an undo: there it does nothing. Call it again in every run.
   void completed_by(ProcedureId producer) noexcept;
 
   /// Runs `work` on the pool for blocking work. `work` takes nothing, a std::stop_token or an
@@ -165,12 +165,14 @@ class StepContext {
 
   /// The payload of the next signal called `name` that was sent to this procedure
   /// (ProcedureExecutor::signal) and that no step has consumed. nullptr when there is none: then
-  /// answer wait() or wait_for(). Every call in one run gives the next signal, in the order of
-  /// arrival; another run of the same step gets the same ones again. The record that ends this
-  /// visit of the step consumes them, exactly once; a run that waits, retries, fails or is lost in
-  /// a crash consumes none. Signals that were sent before the step asked are kept. The pointer is
-  /// valid during the step. With a name that no signal can have (empty, or longer than 256 bytes)
-  /// the step fails.
+  /// answer wait() or wait_for(). Every call in one run gives the next of the signals that are
+  /// durable by then; another run of the same step gets the same ones again, in the same order. A
+  /// signal that was sent after another one was answered comes behind it. Of signals that are sent
+  /// at the same time the later one may be durable first: a run gets it, and the next run gets the
+  /// earlier one before it. The record that ends this visit of the step consumes those that its run
+  /// got, exactly once; a run that waits, retries, fails or is lost in a crash consumes none.
+  /// Signals that were sent before the step asked are kept. The pointer is valid during the step.
+  /// With a name that no signal can have (empty, or longer than 256 bytes) the step fails.
   [[nodiscard]] const std::string* signal(std::string_view name);
 
   /// The host's rows in the executor's store. A change is part of this run's record, so it happens
