@@ -64,24 +64,25 @@ struct Effects {
   template <class T>
   void reply(Reply<T> reply, std::type_identity_t<T> value) {
     if (!reply) return;
-    auto call = [tell = std::move(reply.tell), value = std::move(value)]() mutable {
-      tell(std::move(value));
+    auto call_host = [&] {
+      return [tell = std::move(reply.tell), value = std::move(value)]() mutable {
+        call_back(tell, std::move(value));
+      };
     };
-    tasks_on(reply.on).emplace_back(std::move(call));
-  }
-
- private:
-  [[nodiscard]] TaskList& tasks_on(ReplyOn on) noexcept {
-    switch (on) {
+    switch (reply.on) {
       case ReplyOn::kPool:
-        return pool_tasks;
+        pool_tasks.emplace_back(call_host());
+        break;
       case ReplyOn::kEngine:
-        return host_calls;
+        host_calls.emplace_back(call_host());
+        break;
       case ReplyOn::kHere:
       case ReplyOn::kWaitingCaller:
+        answers.emplace_back([tell = std::move(reply.tell), value = std::move(value)]() mutable {
+          tell(std::move(value));
+        });
         break;
     }
-    return answers;
   }
 };
 

@@ -26,7 +26,8 @@ struct LeftByHost {
   CommitList durable;  ///< Requests to be published.
 };
 
-/// Calls `calls` on this thread, in order, and drops their exceptions. The caller holds no mutex. A
+/// Calls `calls` on this thread, in order; each drops what the host throws (call_back()). The
+/// caller holds no mutex. A
 /// callback may use the executor, and so cause further callbacks on this thread. The function calls
 /// these after the callback has returned, so callbacks that cause each other need no more stack
 /// than one. It stops after kCausedCallsMost of them and adds the rest to `left`, so this thread

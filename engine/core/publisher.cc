@@ -262,8 +262,10 @@ void Publisher::end_run(Status why, Effects& effects) {
   effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
   if (core_.options.on_store_failure) {
     // By reference: a copy would call code of the host under the mutex.
-    effects.pool_tasks.push_back([&callback = core_.options.on_store_failure,
-                                  status = core_.state.life.store_failure] { callback(status); });
+    effects.pool_tasks.push_back(
+        [&callback = core_.options.on_store_failure, status = core_.state.life.store_failure] {
+          call_back(callback, status);
+        });
   }
   hooks_.store_failed(core_, effects);
 }

@@ -7,6 +7,7 @@
 
 #include <pv2/base/mutex.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace pv2 {
@@ -14,9 +15,11 @@ namespace pv2 {
 /// Thread-safe. Called by one thread at a time.
 class RemovableCall {
  public:
-  /// Runs `call` unless it was removed. False: it was removed, before or during the call.
+  /// Runs `call` unless it was removed. False: it was removed, before or during the call. `call`
+  /// must not throw: it would count as running for ever, and remove() would wait for ever.
   template <class Call>
   bool run(Call&& call) PV2_EXCLUDES(state_mutex_) {
+    static_assert(std::is_nothrow_invocable_v<Call>);
     {
       MutexLock lock(state_mutex_);
       if (removed_) return false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // run_task(): how every pool runs a task. The thread is marked as one of the engine's while the
-// task runs, and exceptions of the task are caught.
+// task runs. A task that throws ends the process: it is the engine's own code, which has found no
+// memory, and what it should have done would never be done. It calls the host by call_back().
 
 #pragma once
 
@@ -14,11 +15,7 @@ namespace pv2 {
 /// know that it would wait for itself.
 inline void run_task(const void* engine, Task& task) noexcept {
   const EngineThread mark(engine);
-  try {
-    task();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): offloaded work catches its own; this is a host's
-                   // callback
-  }
+  task();
   task = Task();
 }
 

@@ -32,7 +32,7 @@ namespace pv2 {
 /// for a list of records.
 using TaskList = boost::container::small_vector<Task, 2>;
 
-/// Thread-safe. Exceptions of tasks are caught and dropped.
+/// Thread-safe. A task that throws ends the process (core/run_task.h).
 class TaskPool {
  public:
   virtual ~TaskPool() = default;

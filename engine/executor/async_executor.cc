@@ -66,7 +66,7 @@ void AsyncExecutor::signal(ProcedureId id, std::string name, std::string payload
 }
 
 void AsyncExecutor::run(std::function<void()> work) const {
-  if (work) engine_->core.pool->post(std::move(work));
+  if (work) engine_->core.pool->post([work = std::move(work)] { call_back(work); });
 }
 
 }  // namespace pv2

@@ -82,7 +82,7 @@ std::size_t Chores::fire(SteadyTime now) {
 }
 
 void Chores::run(const Shared& chore) {
-  const bool again = chore->guard.run([&] {
+  const bool again = chore->guard.run([&]() noexcept {
     const Status done = guarded([&] { return "chore '" + chore->name + "'"; }, chore->work);
     if (!done.ok()) log(core_.options.log, LogLevel::kError, done.message());
   });

@@ -15,6 +15,20 @@
 
 namespace pv2 {
 
+namespace internal {
+
+// What user code throws when there is no memory says so, also if there is none for its name.
+template <class Name>
+std::string name_of_place(Name&& name) noexcept {
+  try {
+    return std::forward<Name>(name)();
+  } catch (...) {
+    return "user code";  // needs no memory of its own
+  }
+}
+
+}  // namespace internal
+
 /// Calls `code`. Returns Result<T>, or Status if `code` returns void or Status. `name` returns the
 /// name of the place; it is called only when `code` throws. The caller holds no lock.
 template <class Name, class Code>
@@ -28,7 +42,7 @@ auto guarded(Name&& name, Code&& code) ->
       return std::forward<Code>(code)();
     }
   } catch (...) {
-    const std::string place = name();
+    const std::string place = internal::name_of_place(std::forward<Name>(name));
     return internal::status_of_current_exception(place);
   }
 }

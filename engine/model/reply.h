@@ -7,8 +7,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 namespace pv2 {
+
+/// Calls `callback`, which is the host's, and drops what it throws. The engine makes `values`
+/// before, so that only the host's code is under the catch.
+template <class Callback, class... Values>
+void call_back(Callback&& callback, Values&&... values) noexcept {
+  try {
+    std::forward<Callback>(callback)(std::forward<Values>(values)...);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): promised to the host
+  }
+}
 
 /// The thread that gives an answer.
 enum class ReplyOn : std::uint8_t {

@@ -13,7 +13,6 @@
 #include "core/early_wait.h"
 #include "core/effects.h"
 #include "core/publisher.h"
-#include "core/run_task.h"
 #include "core/state_lock.h"
 #include "model/names.h"
 #include "records/inbox_codec.h"
@@ -137,27 +136,26 @@ Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>
   if (reply.on == ReplyOn::kWaitingCaller) return reply;
   if (nonce) {
     return {.tell =
-                [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) {
+                [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) noexcept {
                   const std::optional<ProcedureId> id =
                       result.ok() ? std::optional(result->id) : std::nullopt;
-                  Task told([&] { tell(std::move(result)); });
-                  run_task(&core_, told);  // the result goes, whatever the host's code throws
+                  call_back(tell, std::move(result));  // the result goes, whatever this throws
                   if (id) acknowledge_told(*id);
                 },
             .on = reply.on};
   }
   // On the thread that publishes the end: the pool may be served after a stop has closed the store.
   const bool on_pool = reply.on == ReplyOn::kPool;
-  return {
-      .tell =
-          [this, on_pool, tell = std::move(reply.tell)](Result<ProcedureResult> result) mutable {
-            if (result.ok()) acknowledge_told(result->id);
-            if (!on_pool) return tell(std::move(result));
-            core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
-              tell(std::move(result));
-            });
-          },
-      .on = on_pool ? ReplyOn::kHere : reply.on};
+  return {.tell =
+              [this, on_pool,
+               tell = std::move(reply.tell)](Result<ProcedureResult> result) mutable noexcept {
+                if (result.ok()) acknowledge_told(result->id);
+                if (!on_pool) return call_back(tell, std::move(result));
+                core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
+                  call_back(tell, std::move(result));
+                });
+              },
+          .on = on_pool ? ReplyOn::kHere : reply.on};
 }
 
 Results::Source Results::look_up(ProcedureId id) {

@@ -10,7 +10,6 @@
 
 #include "core/early_wait.h"
 #include "core/effects.h"
-#include "core/run_task.h"
 
 namespace pv2 {
 
@@ -33,13 +32,13 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
         case ReplyOn::kWaitingCaller:
           waiter.reply.tell(crowd->result);
           break;
-        case ReplyOn::kEngine: {
-          Task call([&] { waiter.reply.tell(crowd->result); });
-          run_task(&core, call);
+        case ReplyOn::kEngine:
+          call_back(waiter.reply.tell, Result<ProcedureResult>(crowd->result));
           break;
-        }
         case ReplyOn::kPool:
-          core.pool->post([crowd, tell = std::move(waiter.reply.tell)] { tell(crowd->result); });
+          core.pool->post([crowd, tell = std::move(waiter.reply.tell)] {
+            call_back(tell, Result<ProcedureResult>(crowd->result));
+          });
           break;
       }
     }

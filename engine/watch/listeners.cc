@@ -75,7 +75,7 @@ void Listeners::tell() {
 }
 
 void Listeners::tell_one(Listener& listener, const ProcedureNews& news) {
-  listener.guard.run([&] {
+  listener.guard.run([&]() noexcept {
     const Status told = guarded([&] { return "a listener, told of " + name_of(news.id) + ","; },
                                 [&] { listener.call(news); });
     if (!told.ok()) log(core_.options.log, LogLevel::kError, told.message());

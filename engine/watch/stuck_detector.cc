@@ -133,7 +133,7 @@ void StuckDetector::report(RunningProcedure running) {
                        "offload() or await()"));
   if (!core_.options.on_stuck) return;
   core_.pool->post(
-      [&core = core_, running = std::move(running)] { core.options.on_stuck(running); });
+      [&core = core_, running = std::move(running)] { call_back(core.options.on_stuck, running); });
 }
 
 }  // namespace pv2

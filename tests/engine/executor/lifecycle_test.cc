@@ -576,6 +576,11 @@ TEST_CASE("a callback that throws, and a log that throws, do no harm") {
       throw std::runtime_error("no callback");
     });
     engine.run();
+    for (int waiters = 0; waiters < 2; ++waiters) {
+      engine.executor().async().wait(
+          {1}, [](const Result<ProcedureResult>&) { throw std::runtime_error("no waiter"); });
+    }
+    engine.executor().async().run([] { throw std::runtime_error("no work"); });
     engine.faults().fail_commit(engine.faults().commits() + 1, Status(StatusCode::kIoError, "x"));
   }
   CHECK_FALSE(engine.executor().health().ok());

@@ -129,7 +129,8 @@ struct ExecutorOptions {
   /// offloaded work, and again if it is silent this long after a heartbeat. 0: never. 10 seconds: a
   /// step must not block, so this is a thousand times what the slowest should take.
   Duration stuck_after = std::chrono::seconds(10);
-  /// Called on a pool thread for each step, or piece of offloaded work, that is reported.
+  /// Called on a pool thread for each step, or piece of offloaded work, that is reported. What it
+  /// throws is dropped.
   std::function<void(const RunningProcedure&)> on_stuck{};
   /// kInBackground needs workers. A million live procedures take seconds to load.
   Load load = Load::kBeforeOpenReturns;
@@ -147,7 +148,7 @@ struct ExecutorOptions {
   std::size_t max_signal_bytes = std::size_t{1} << 20;
   LogSink log = default_log_sink();
   /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
-  /// by then.
+  /// by then. What it throws is dropped.
   std::function<void(const Status&)> on_store_failure{};
 };
 
