@@ -637,7 +637,10 @@ TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they ar
   const bool with_work = GENERATE(false, true);
   CAPTURE(scope, with_work);
   bool mended = false;
+  Event begun;
   const auto work = [&] {
+    begun.set();
+    engine.run();  // the undo parks
     submit_beside(engine, "other");
     CHECK(engine.world.journal.count("do other.1") == 0);  // the work goes on under the lock
   };
@@ -649,7 +652,10 @@ TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they ar
                                },
                                .undo = [&](JobRun& run) -> std::optional<Outcome> {
                                  if (run.step != 1 || mended) return usual();
-                                 if (with_work) run.ctx.offload(work);
+                                 if (with_work) {
+                                   run.ctx.offload(work);
+                                   if (!run.ctx.await(begun)) return Say::wait();
+                                 }
                                  return Say::fail("stuck");
                                },
                                .locks = table().scope(scope)};
