@@ -678,7 +678,10 @@ TEST_CASE("an executor ends while another thread is about to tell it that the cl
     moving.count_down();
     ended.wait();
   });
-  auto executor = ProcedureExecutor::open({.store = noop(), .clock = clock}).value();
+  ExecutorOptions options;
+  options.store = noop();
+  options.clock = clock;
+  std::unique_ptr<ProcedureExecutor> executor = ProcedureExecutor::open(std::move(options)).value();
   executor->start();
   std::thread mover([&] { clock->advance(1s); });
   moving.wait();
