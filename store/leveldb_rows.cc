@@ -63,6 +63,7 @@ void LevelDbRows::close() noexcept {
   background_.stop();
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): as the header says
 Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) noexcept {
   if (Status started = background_.start(); !started.ok()) return started;
   if (!create) env_.defer();

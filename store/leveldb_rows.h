@@ -80,6 +80,7 @@ class LevelDbRows final : public CheckpointWriter {
                           SegmentNumber next) noexcept override;
 
  private:
+  // NOLINTNEXTLINE(bugprone-exception-escape): as above
   Status open(bool create, std::vector<ShownFile> shown) noexcept;
   Status read_own_rows();
   Status too_short(std::string_view key) const;

@@ -134,28 +134,29 @@ void Results::admit(EarlyWait& wait, Effects& effects) {
 Reply<Result<ProcedureResult>> Results::forgetting(Reply<Result<ProcedureResult>> reply,
                                                    const Nonce& nonce) {
   if (reply.on == ReplyOn::kWaitingCaller) return reply;
+  // Both end the process if there is no memory to forget with.
   if (nonce) {
-    return {.tell =
-                [this, tell = std::move(reply.tell)](Result<ProcedureResult> result) noexcept {
-                  const std::optional<ProcedureId> id =
-                      result.ok() ? std::optional(result->id) : std::nullopt;
-                  call_back(tell, std::move(result));  // the result goes, whatever this throws
-                  if (id) acknowledge_told(*id);
-                },
-            .on = reply.on};
+    // NOLINTNEXTLINE(bugprone-exception-escape)
+    auto tell_and_forget = [this,
+                            tell = std::move(reply.tell)](Result<ProcedureResult> result) noexcept {
+      const std::optional<ProcedureId> id = result.ok() ? std::optional(result->id) : std::nullopt;
+      call_back(tell, std::move(result));  // the result goes, whatever this throws
+      if (id) acknowledge_told(*id);
+    };
+    return {.tell = std::move(tell_and_forget), .on = reply.on};
   }
   // On the thread that publishes the end: the pool may be served after a stop has closed the store.
   const bool on_pool = reply.on == ReplyOn::kPool;
-  return {.tell =
-              [this, on_pool,
-               tell = std::move(reply.tell)](Result<ProcedureResult> result) mutable noexcept {
-                if (result.ok()) acknowledge_told(result->id);
-                if (!on_pool) return call_back(tell, std::move(result));
-                core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
-                  call_back(tell, std::move(result));
-                });
-              },
-          .on = on_pool ? ReplyOn::kHere : reply.on};
+  // NOLINTNEXTLINE(bugprone-exception-escape)
+  auto forget_and_tell = [this, on_pool, tell = std::move(reply.tell)](
+                             Result<ProcedureResult> result) mutable noexcept {
+    if (result.ok()) acknowledge_told(result->id);
+    if (!on_pool) return call_back(tell, std::move(result));
+    core_.pool->post([tell = std::move(tell), result = std::move(result)]() mutable {
+      call_back(tell, std::move(result));
+    });
+  };
+  return {.tell = std::move(forget_and_tell), .on = on_pool ? ReplyOn::kHere : reply.on};
 }
 
 Results::Source Results::look_up(ProcedureId id) {
