@@ -7,9 +7,9 @@
 #include "lock_table.h"
 
 #include <pv2/base/assert.h>
+#include <pv2/base/keyed_hash.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +23,9 @@ constexpr std::uint64_t kNewcomer = UINT64_MAX;
 // Looking through this many addresses costs less than comparing a few keys.
 constexpr std::size_t kFewLinks = 32;
 
+// Names of tables, for example, are chosen by clients.
 std::uint32_t hash_of(const ResourceKey& key) noexcept {
-  return static_cast<std::uint32_t>(std::hash<std::string_view>()(key.name) +
+  return static_cast<std::uint32_t>(internal::keyed_hash(key.name, internal::hash_secret()) +
                                     static_cast<std::size_t>(key.cls) * 0x9E3779B9U);
 }
 
