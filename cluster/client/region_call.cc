@@ -87,8 +87,9 @@ void RegionCall::send(const RegionPlace& place) {
   if (request_.is_long && is_out_) look_at_map_later(place.address, ticket);
 }
 
-// A server that is gone says nothing, and the call has all of the time for it. One that still has
-// the region is left alone: another attempt would begin its work anew.
+// A dead server does not answer, and the call would wait for it until its time is over. So the call
+// leaves a server when the map says that the region is elsewhere. It stays with a server that still
+// has the region, because a new attempt would begin a long compaction once more.
 void RegionCall::look_at_map_later(const std::string& address, CallTicket ticket) {
   look_timer_ = ground_.tasks.after(
       ground_.options.call_timeout, [self = shared_from_this(), address, ticket] {

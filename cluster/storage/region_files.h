@@ -15,10 +15,9 @@
 //   that it is over, and neither removes files nor reports a flush.
 // - A store file that no list names does not count. What it has is also in a log, or in the files
 //   that it was merged from.
-// - Every write up to `max_sequence` is in the files. The lists of one opening only go forward:
-// what
-//   a list has may be dropped from the logs as soon as the list can be read, also if its writer
-//   takes the write for failed.
+// - Every write up to `max_sequence` is in the files. No list of an opening takes back what an
+//   earlier one has: a log may be dropped as soon as a list with its entries can be read, also if
+//   the writer of that list takes its write for failed.
 
 #pragma once
 

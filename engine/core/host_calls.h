@@ -27,12 +27,12 @@ struct LeftByHost {
 };
 
 /// Calls `calls` on this thread, in order; each drops what the host throws (call_back()). The
-/// caller holds no mutex. A
-/// callback may use the executor, and so cause further callbacks on this thread. The function calls
-/// these after the callback has returned, so callbacks that cause each other need no more stack
-/// than one. It stops after kCausedCallsMost of them and adds the rest to `left`, so this thread
-/// comes back from callbacks that cause each other without an end. If this thread is in a callback
-/// already, `left` stays as it is: the call around it gets what the callbacks cause.
+/// caller holds no mutex. A callback may use the executor, and so cause further callbacks on this
+/// thread. The function calls these after the callback has returned, so callbacks that cause each
+/// other need no more stack than one. It stops after kCausedCallsMost of them and adds the rest to
+/// `left`, so this thread comes back from callbacks that cause each other without an end. If this
+/// thread is in a callback already, `left` stays as it is: the call around it gets what the
+/// callbacks cause.
 void call_host(const void* engine, std::span<Task> calls, LeftByHost& left);
 
 /// The requests that this thread keeps while it is in a callback of `engine`. nullptr: it is in

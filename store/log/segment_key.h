@@ -44,7 +44,7 @@ class SegmentKey {
     return a.is_long() && b.is_long() && a.long_view() == b.long_view();
   }
 
-  /// Most of the keys of a batch are chosen by clients, as nonces are.
+  /// Depends on the secret of the process, because the key of a nonce's row is the client's choice.
   struct Hash {
     using is_avalanching = void;
     std::size_t operator()(const SegmentKey& key) const noexcept {

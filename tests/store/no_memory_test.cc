@@ -44,12 +44,25 @@ void commit_rows(Writer& writer, int from, int to) {
   }
 }
 
-// Reads with memory for `allocations`. "threw", "read", or nothing if the process has ended. Then
-// it reads again, with memory: "all", or "lost".
-std::string read_with(long allocations, const std::function<bool(Writer&)>& read) {
+// What `story` says in a process of its own; nothing if the process has ended for want of memory.
+std::string said_by(const std::function<void(int writing)>& story) {
   ForkedChild child([&](int writing) {
     std::set_terminate([] { ::_exit(kEnded); });
     ::alarm(60);  // a mutex of LevelDB's that stays locked
+    story(writing);
+  });
+  std::string said = child.read_all();
+  const int status = child.wait();
+  INFO(said << ", status " << status);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == (said.empty() ? kEnded : 0));
+  return said;
+}
+
+// Reads with memory for `allocations`. "threw", "read", or nothing if the process has ended. Then
+// it reads again, with memory: "all", or "lost".
+std::string read_with(long allocations, const std::function<bool(Writer&)>& read) {
+  return said_by([&](int writing) {
     CrashEnv env;
     {
       Writer before(env);
@@ -72,12 +85,6 @@ std::string read_with(long allocations, const std::function<bool(Writer&)>& read
     say(writing, read(writer) ? "all" : "lost");
     writer.store().close();
   });
-  std::string said = child.read_all();
-  const int status = child.wait();
-  INFO("with " << allocations << " allocations: " << said << ", status " << status);
-  REQUIRE(WIFEXITED(status));
-  REQUIRE(WEXITSTATUS(status) == (said.empty() ? kEnded : 0));
-  return said;
 }
 
 TEST_CASE("a read of a store for which there is no memory ends the process, or loses no row") {
@@ -94,8 +101,8 @@ TEST_CASE("a read of a store for which there is no memory ends the process, or l
   int ended = 0;
   std::string said;
   for (long allocations = 0; said != "read all"; ++allocations) {
+    INFO(allocations << " allocations");
     said = read_with(allocations, read);
-    INFO(allocations);
     REQUIRE((said.empty() || said == "threw all" || said == "read all"));
     ended += said.empty() ? 1 : 0;
   }
@@ -105,9 +112,7 @@ TEST_CASE("a read of a store for which there is no memory ends the process, or l
 // Opens a store with memory for `allocations`. "threw", "refused", "opened", or nothing if the
 // process has ended. Then it is opened with memory: "all", or what is wrong.
 std::string open_with(long allocations) {
-  ForkedChild child([&](int writing) {
-    std::set_terminate([] { ::_exit(kEnded); });
-    ::alarm(60);
+  return said_by([&](int writing) {
     CrashEnv env;
     for (const int from : {0, kRows / 2}) {
       Writer before(env);
@@ -134,19 +139,13 @@ std::string open_with(long allocations) {
     const bool all = status.ok() && scan_rows(writer.store(), Space::kHost, "").size() == kRows;
     say(writing, all ? "all" : "not all: " + status.to_string());
   });
-  std::string said = child.read_all();
-  const int status = child.wait();
-  INFO("with " << allocations << " allocations: " << said << ", status " << status);
-  REQUIRE(WIFEXITED(status));
-  REQUIRE(WEXITSTATUS(status) == (said.empty() ? kEnded : 0));
-  return said;
 }
 
 TEST_CASE("a store that finds no memory while it is opened ends the process, or opens again") {
   std::string said;
   for (long allocations = 0; said != "opened all"; ++allocations) {
+    INFO(allocations << " allocations");
     said = open_with(allocations);
-    INFO(allocations);
     REQUIRE((said.empty() || said == "threw all" || said == "refused all" || said == "opened all"));
   }
 }

@@ -109,6 +109,14 @@ struct JobScript {
   Priority priority = Priority::kNormal;
 };
 
+/// One step, which waits for `event`.
+inline JobScript waits_for(const Event& event) {
+  return {.steps = 1, .run = [&event](JobRun& run) -> std::optional<Outcome> {
+            if (run.ctx.await(event)) return usual();
+            return Say::wait();
+          }};
+}
+
 /// What outlives the engine: the journal, the scripts, and services that answer later. The scripts
 /// are filled before the executor runs; the rest is thread-safe.
 class World {

@@ -468,10 +468,7 @@ TEST_CASE("work is told to stop when its step ends and the engine cannot record 
     event.reset();
   };
   engine.world.scripts["c"] = {.steps = 1};
-  engine.world.scripts["other"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
-                                     if (run.ctx.await(other)) return usual();
-                                     return Say::wait();
-                                   }};
+  engine.world.scripts["other"] = waits_for(other);
   engine.world.scripts["a"].run = [&](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 1 || run.ctx.offload(work) != nullptr) return usual();
     if (!run.ctx.await(event)) return Say::wait();

@@ -375,10 +375,7 @@ TEST_CASE("a step whose deadline has passed is told so again after the engine ha
   Event other;
   int timed_out = 0;
   engine.world.scripts["c"] = {.steps = 1};
-  engine.world.scripts["other"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
-                                     if (run.ctx.await(other)) return usual();
-                                     return Say::wait();
-                                   }};
+  engine.world.scripts["other"] = waits_for(other);
   engine.world.scripts["a"].run = [&](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 1) return usual();
     if (!run.ctx.timed_out()) return Say::wait_for(24h);

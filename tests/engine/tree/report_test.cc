@@ -613,8 +613,9 @@ TEST_CASE(
   CHECK(engine.world.journal.count("do m.5") == (skip ? 1 : 0));
 }
 
-// "m" and its parent "p" leave early. "m" leaves before "h", which fails, and "p" while the members
-// below "h" leave, together with so many others that their rows are deleted at once.
+// "m" is a child of "p", and both leave early. "m" leaves before "h" fails. "p" leaves while the
+// 400 members below "h" leave; 69 others leave with "p", so that the rows of all 70 are deleted at
+// once.
 TEST_CASE("a crash never leaves a member without its parent while a failed child of others ends") {
   const int visits = GENERATE(0, 1, 2);  // of the parent of "p" after the end of "h"
   bool h_failed = false;

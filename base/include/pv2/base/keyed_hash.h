@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes of what clients choose. They depend on a secret of the process: a client that knew the
-// hash could choose many keys that have the same, and each look for one of them would pass all
-// others. So a hash differs from process to process, and so does the order of a table that is
-// hashed by it: whoever goes through such a table and tells somebody sorts first.
+// Hashes of keys that clients choose: nonces, the rows of nonces, names of locks. They depend on a
+// secret of the process. A client that knew the hash could choose thousands of keys with one hash,
+// and a table would compare each of these keys with all the others. The secret, and with it the
+// order of a hash table, differs from process to process. Whoever lists such a table sorts it
+// first.
 
 #pragma once
 
@@ -37,6 +38,7 @@ inline std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
+/// Of all bytes, 16 at a time. Thread-safe; allocates nothing.
 inline std::uint64_t keyed_hash(std::string_view bytes, const HashSecret& secret) noexcept {
   std::uint64_t hash = secret.second ^ bytes.size();
   while (true) {
@@ -49,7 +51,7 @@ inline std::uint64_t keyed_hash(std::string_view bytes, const HashSecret& secret
   }
 }
 
-/// For tables of the standard library.
+/// keyed_hash() with the secret of this process, for tables of the standard library.
 struct KeyedHash {
   std::size_t operator()(std::string_view bytes) const noexcept {
     return static_cast<std::size_t>(keyed_hash(bytes, secret));

@@ -118,10 +118,11 @@ class Procedure : public Recycled {
   /// everything that it awaits, or each Completion for the rest was dropped. One that is dropped
   /// later ends no wait, and nobody is told.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
-  /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
-  /// durable. A back-off that the step did not ask for (its constructor threw, or the engine had no
-  /// room for its children) does not move it, unless the process dies during that back-off: then
-  /// the step waits anew. A `timeout` that is not positive has passed already.
+  /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. A `timeout` that
+  /// is not positive has passed at once. The deadline is durable. A back-off that the step did not
+  /// ask for (its constructor threw, or the engine had no room for its children) does not move the
+  /// deadline. If the process dies during such a back-off, the step waits for all of `timeout` once
+  /// more.
   [[nodiscard]] static Outcome wait_for(Duration timeout) {
     return {.kind = Outcome::Kind::kWait, .timeout = timeout};
   }

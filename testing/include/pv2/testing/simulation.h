@@ -127,7 +127,8 @@ struct SimulationReport {
   [[nodiscard]] bool ok() const noexcept { return failure.empty(); }
 };
 
-/// Runs until the seeds or the budget end, or something is found.
+/// Runs until the seeds or the budget end, or something is found. Each seed is run in a child
+/// process, and SIGCHLD has its default action meanwhile.
 [[nodiscard]] SimulationReport simulate(const MakeSimulation& make,
                                         const SimulationOptions& options);
 
