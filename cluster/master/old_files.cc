@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each look lists first, and removes then what was of no use long enough.
+// Each look lists first, and removes then what was of no use long enough. Before it removes
+// anything it makes durable what it has read.
 
 #include "master/old_files.h"
 
@@ -73,12 +74,34 @@ Status OldFiles::look_at_logs(SteadyTime now, Look& look) {
     if (const auto known = logs_since_.find(path); known != logs_since_.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.logs_kept)) continue;
     if (look.logs == options_.removals_max) continue;
+    if (look.logs == 0) {
+      if (Status bad = sync_queues(); !bad.ok()) return bad;
+    }
     if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
     since.erase(path);
     ++look.logs;
   }
   logs_since_ = std::move(since);
   return look.logs == 0 ? Status() : files_.sync_directory(layout_.old_wals());
+}
+
+Status OldFiles::sync_queues() const {
+  const auto queues = queues_.directories();
+  if (!queues.ok()) return queues.status();
+  std::vector<std::string> directories{layout_.queues()};
+  for (const auto& [peer, server] : *queues) {
+    directories.insert(directories.end(), {layout_.queues(peer), layout_.queue(peer, server)});
+  }
+  return files_.sync_directories(directories);
+}
+
+Status OldFiles::sync_regions(const TableName& table) const {
+  const Result<std::vector<std::string>> ids = tables_.region_ids(table);
+  if (!ids.ok()) return ids.status();
+  std::vector<std::string> directories{layout_.data(), layout_.name_space(table.name_space),
+                                       layout_.table(table)};
+  for (const std::string& id : *ids) directories.push_back(layout_.region(table, id));
+  return files_.sync_directories(directories);
 }
 
 Result<std::optional<TableName>> OldFiles::next_table() {
@@ -125,6 +148,9 @@ Status OldFiles::look_at_archive(SteadyTime now, Look& look) {
     if (const auto known = before.find(path); known != before.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.archive_kept)) continue;
     if (look.regions == options_.removals_max) continue;
+    if (look.regions == 0) {
+      if (Status bad = sync_regions(**table); !bad.ok()) return bad;
+    }
     if (Status bad = files_.remove_tree(path); !bad.ok()) return bad;
     since.erase(path);
     ++look.regions;

@@ -17,6 +17,10 @@
 // Why a store file that a region needs stays: references are made, and files archived, by the
 // master alone, on the queue of work that the look runs on. Servers only drop references.
 //
+// Somebody may have renamed a position or a list of files and have died before its sync. A power
+// cut then brings back the one before, which needs what a look has removed. So a look makes durable
+// what it has read before it removes anything.
+//
 // Every removal may be cut off by a crash; the next look goes on. What is remembered of looks is in
 // memory: a new master begins to count anew.
 
@@ -80,6 +84,10 @@ class OldFiles {
   /// No value: queues change hands just now. Puts what is wrong with single queues into `look`.
   [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Look& look) const;
   [[nodiscard]] Result<std::optional<TableName>> next_table();
+  /// Makes durable which queues there are and their positions.
+  [[nodiscard]] Status sync_queues() const;
+  /// Makes durable which regions the table has and their lists of files.
+  [[nodiscard]] Status sync_regions(const TableName& table) const;
   /// Whether nobody has needed it for `kept`. Begins to count at the first call.
   static bool is_over(Since& since, const std::string& path, SteadyTime now, Duration kept);
 

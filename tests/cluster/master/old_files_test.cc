@@ -151,6 +151,65 @@ TEST_CASE("a region that is half archived keeps what is in the archive") {
   CHECK(world.look(10s).regions == 1);
 }
 
+// The server that recorded the position, or merged the files, died before the sync of the
+// directory.
+TEST_CASE("a power cut brings back no position that needs a log which a look has removed") {
+  World world;
+  Disk& disk = world.disk;
+  world.add_logs(3);
+  REQUIRE(disk.files.make_directories(disk.layout.old_wals()).ok());
+  REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
+  REQUIRE(world.queues.make("p", kDead, {1, 0}).ok());
+  const FileTree unsynced(disk.env, [](const std::string&) { return Status(); });
+  const QueueProgress progress{.from = {1, 0}, .to = {3, 0}};
+  REQUIRE(QueueFiles(unsynced, disk.layout).record("p", kDead, kDead, progress).ok());
+  world.look();
+  CHECK(world.look(20s).logs == 2);
+  disk.env.crash();
+  disk.env.reboot();
+  CHECK(world.logs() == std::vector<std::string>{"rs1,1,u3,5"});
+  CHECK(**world.queues.position("p", kDead, kDead) == LogPosition{3, 0});
+}
+
+TEST_CASE("a power cut brings back no reference to a file which a look has removed") {
+  World world;
+  Disk& disk = world.disk;
+  disk.make_table({whole_table()});
+  const TableName table = whole_table().table;
+  const RegionInfo low{table, "00000000000000b1", "", "m"};
+  const RegionInfo high{table, "00000000000000b2", "m", ""};
+  {
+    StorageServer server(disk, 1);
+    REQUIRE(server.start().ok());
+    REQUIRE(server.open(whole_table(), 1).ok());
+    REQUIRE(server.write({put("a", "1"), put("z", "2")}).ok());
+    REQUIRE(server.close().ok());
+    REQUIRE(disk.tables.make_daughters(whole_table(), {low, high}).ok());
+    REQUIRE(disk.tables.archive_regions(table, {whole_table().id}).ok());
+    REQUIRE(server.open(low, 2).ok());
+    REQUIRE(server.open(high, 3).ok());
+    REQUIRE(server.compact({}, high.id).ok());
+    const std::string directory = disk.layout.region(table, low.id);
+    bool is_renamed = false;
+    disk.env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+      if (is_renamed) return leveldb::Status::IOError(file, "the server is dead");
+      is_renamed = operation == CrashEnv::Operation::kRename &&
+                   file.starts_with(disk.layout.region_files(table, low.id, 2));
+      return leveldb::Status();
+    });
+    REQUIRE_FALSE(server.compact({}, low.id).ok());
+    disk.env.set_fault({});
+  }
+  world.look();
+  CHECK(world.look(20s).regions == 1);
+  disk.env.crash();
+  disk.env.reboot();
+  StorageServer next(disk, 2);
+  REQUIRE(next.start().ok());
+  REQUIRE(next.open(low, 4).ok());
+  CHECK(next.region(low.id).get("a")->front().value == "1");
+}
+
 TEST_CASE("wherever the power goes out, a later look removes the rest and nothing else") {
   bool was_cut = true;
   for (std::size_t at = 0; was_cut; ++at) {
