@@ -32,6 +32,8 @@ constexpr std::string_view kLock = "PV2-LOCK";
 constexpr std::string_view kMarkerFirstLine = "pv2 store\n";
 constexpr std::size_t kLogRecordHeader = 12;  // a 64-bit sequence and a 32-bit count
 constexpr std::size_t kPathBytesMax = 4'000;  // of PATH_MAX; names of files follow
+// LevelDB counts on from the highest number that it finds, and ends the process at an overflow.
+constexpr std::uint64_t kFileNumberMax = std::uint64_t{1} << 62;
 
 std::string marker_text(std::string_view state, std::uint32_t format = kLevelDbStoreFormat) {
   return fmt::format("{}format {}\n{}\n", kMarkerFirstLine, format, state);
@@ -179,6 +181,15 @@ Status LevelDbDirectory::refuse_strangers(const std::vector<std::string>& names)
     if (strangers++ == 0) first = name;
   }
   if (strangers == 0) return Status();
+  if (std::binary_search(names.begin(), names.end(), kMark)) {
+    const bool with_steps = std::any_of(names.begin(), names.end(), is_step_file);
+    return damaged(std::string(kMarker),
+                   with_steps ? fmt::format("it is missing; if it is all that is missing, make it "
+                                            "anew with these lines: 'pv2 store', 'format {}', "
+                                            "'complete'",
+                                            kLevelDbStoreFormat)
+                              : "it is missing");
+  }
   return Status(
       StatusCode::kFailedPrecondition,
       fmt::format("directory {} is not a pv2 store: it holds {}{} and no {}; choose "
@@ -352,6 +363,9 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
     const auto number = number_of(name, ".log");
     if (!number) continue;
     found = found || *number == manifest.log_number;
+    if (*number > kFileNumberMax) {
+      return damaged(name, "LevelDB gives no file such a number; if it is not yours, move it away");
+    }
     if (*number >= manifest.log_number || *number == manifest.previous_log_number) {
       logs.push_back({name, *number});
     }

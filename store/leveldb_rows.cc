@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include "little_endian.h"
 #include "pv2/base/assert.h"
@@ -82,13 +84,23 @@ Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) noexcept {
   leveldb::DB* opened = nullptr;
   const Status status = translate(leveldb::DB::Open(options, directory_.path(), &opened));
   db_.reset(opened);
-  const bool locked = status.code() == StatusCode::kIoError &&
-                      status.message().find("/LOCK") != std::string_view::npos;
-  if (locked) {
+  if (is_held_by_another(status)) {
     return Status(StatusCode::kBusy, fmt::format("store {} is in use by another program: {}",
                                                  directory_.path(), status.message()));
   }
   return status.ok() ? read_own_rows() : status.with_context("opening store " + directory_.path());
+}
+
+// LevelDB has a lock of its own, which a program may hold that knows nothing of ours. Where LevelDB
+// cannot open that file, nobody holds it.
+bool LevelDbRows::is_held_by_another(const Status& opened) const {
+  const std::string_view message = opened.message();
+  if (message.find("lock " + directory_.file("LOCK") + ": ") == std::string_view::npos)
+    return false;
+  // By this process, by another one: in words of LevelDB, and of the system for EAGAIN or EACCES.
+  return message.ends_with("already held by process") ||
+         message.ends_with(std::generic_category().message(EAGAIN)) ||
+         message.ends_with(std::generic_category().message(EACCES));
 }
 
 Status LevelDbRows::read_own_rows() {

@@ -82,6 +82,7 @@ class LevelDbRows final : public CheckpointWriter {
  private:
   // NOLINTNEXTLINE(bugprone-exception-escape): as above
   Status open(bool create, std::vector<ShownFile> shown) noexcept;
+  [[nodiscard]] bool is_held_by_another(const Status& opened) const;
   Status read_own_rows();
   Status too_short(std::string_view key) const;
 

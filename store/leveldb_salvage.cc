@@ -79,33 +79,48 @@ std::string own_name(std::string path) {
   return unknown ? path : named.string();
 }
 
-Status make_place_for_copies(const LevelDbDirectory& directory, SalvageReport& done) {
-  const LevelDbFiles& files = directory.files();
+std::string place_for_copies(const LevelDbDirectory& directory) {
   const std::string store = own_name(directory.path());
-  for (int number = 1; done.copies.empty() || files.env().FileExists(done.copies); ++number) {
-    done.copies = fmt::format("{}.salvaged-{}", store, number);
+  std::string place;
+  for (int number = 1; place.empty() || directory.files().env().FileExists(place); ++number) {
+    place = fmt::format("{}.salvaged-{}", store, number);
   }
-  const Status made = translate(files.env().CreateDir(done.copies));
-  return made.ok() ? files.sync_directory(parent_of(done.copies)) : made;
+  return place;
 }
 
 Status copy_aside(const LevelDbDirectory& directory, const std::string& file,
-                  const SalvageReport& done) {
+                  const std::string& place) {
   const LevelDbFiles& files = directory.files();
   const auto bytes = files.read(directory.file(file));
-  return bytes.ok() ? files.replace(done.copies + "/" + file, *bytes) : bytes.status();
+  return bytes.ok() ? files.replace(place + "/" + file, *bytes) : bytes.status();
 }
 
-// Once in a salvage: a second call finds the place of the copies.
+// Copies that are not complete are of no use, and take space that the next attempt needs.
+void remove_copies(const LevelDbFiles& files, const std::string& place) {
+  const auto names = files.list(place);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) files.env().RemoveFile(place + "/" + name);
+  files.env().RemoveDir(place);
+}
+
+// Once in a salvage: a second call finds the copies.
 Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan,
                  const RecoveredLog& log, SalvageReport& done) {
   if (!done.copies.empty()) return Status();
-  Status status = make_place_for_copies(directory, done);
+  const LevelDbFiles& files = directory.files();
+  const std::string place = place_for_copies(directory);
+  if (Status made = translate(files.env().CreateDir(place)); !made.ok()) return made;
+  Status status = files.sync_directory(parent_of(place));
   for (const std::string& file : plan.logs) {
-    if (status.ok()) status = copy_aside(directory, file, done);
+    if (status.ok()) status = copy_aside(directory, file, place);
   }
   for (const SegmentPool::File& file : log.files) {
-    if (status.ok()) status = copy_aside(directory, file.name, done);
+    if (status.ok()) status = copy_aside(directory, file.name, place);
+  }
+  if (status.ok()) {
+    done.copies = place;
+  } else {
+    remove_copies(files, place);
   }
   return status;
 }
@@ -157,7 +172,7 @@ Status give_up_later_commits(const LevelDbDirectory& directory, const SalvagePla
 
   const std::string name(LevelDbDirectory::kMark);
   Status status = copy_logs(directory, plan, log, done);
-  if (status.ok()) status = copy_aside(directory, name, done);
+  if (status.ok()) status = copy_aside(directory, name, done.copies);
   if (status.ok()) status = replace_marks(files, directory.mark_file(), log.last);
   if (!status.ok()) return status;
   note(done, damaged ? fmt::format("{} was damaged and is written anew", name)

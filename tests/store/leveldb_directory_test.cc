@@ -4,6 +4,7 @@
 // directories. A refusal leaves every byte as it was. Tests that need root (another user, a tiny
 // file system) run only as root.
 
+#include <fcntl.h>
 #include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <sys/mount.h>
@@ -171,6 +172,78 @@ TEST_CASE("a store whose process was killed opens at once, and one whose process
                ContainsSubstring("in use by process " + std::to_string(pid)));
   REQUIRE_FALSE(read_file(path + "/PV2-LOCK").empty());  // stale, and harmless
   REQUIRE(open_and_close(path).ok());
+}
+
+TEST_CASE("a database that a program without the lock of stores has locked is in use") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path);
+  const ForkedChild child([&](int writing) {
+    const int fd = ::open((path + "/LOCK").c_str(), O_RDWR | O_CLOEXEC);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    say(writing, ::fcntl(fd, F_SETLK, &lock) == 0 ? "locked" : "failed");
+    ::pause();
+  });
+  REQUIRE(child.read_some() == "locked");
+
+  const Status refused = open_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kBusy);
+  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("in use by another program"));
+}
+
+TEST_CASE("a store of which a file cannot be opened is not in use") {
+  const TemporaryDirectory directory;
+  const std::string name = GENERATE(std::string("store"), std::string("LOCKbox"));
+  const std::string path = directory.path(name);
+  make_settled_store(path);
+  const fs::path file = path + "/LOCK";
+  fs::remove(file);
+  fs::create_directory(file);
+
+  const Status refused = open_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kIoError);
+  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring(file.string()));
+}
+
+TEST_CASE("a store without its marker is damaged, and not somebody else's directory") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path);
+  const std::string marker = read_file(path + "/PV2-STORE");
+  fs::remove(path + "/PV2-STORE");
+  const auto before = fingerprint(path);
+
+  const Status refused = open_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  const std::string message(refused.message());
+  REQUIRE_THAT(message,
+               ContainsSubstring("PV2-STORE: it is missing; if it is all that is missing"));
+  REQUIRE(fingerprint(path) == before);
+  std::string said = marker;  // 'pv2 store', 'format 2', 'complete'
+  said.pop_back();
+  for (std::size_t end = 0; (end = said.find('\n', end)) != std::string::npos; end += 4) {
+    said.replace(end, 1, "', '");
+  }
+  REQUIRE_THAT(message, ContainsSubstring("these lines: '" + said + "'"));
+}
+
+TEST_CASE("a log with a number that LevelDB could not count on from is refused") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_settled_store(path);
+  write_file(path + "/18446744073709551615.log", "");
+  const auto before = fingerprint(path);
+
+  const Status refused = open_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("18446744073709551615.log"));
+  REQUIRE(fingerprint(path) == before);
 }
 
 TEST_CASE("a directory with foreign files is refused and left as it is") {
@@ -830,6 +903,34 @@ TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and reports w
   REQUIRE(scan_rows(store, Space::kHost, "") ==
           std::vector<std::string>{"1=value of 1", "2=value of 2"});
   store.close();
+}
+
+TEST_CASE("a salvage without room for its copies leaves none, changes nothing and works later") {
+  if (::geteuid() != 0) return;
+  const TemporaryDirectory directory;
+  const std::string tiny = directory.path("tiny");
+  fs::create_directory(tiny);
+  if (::mount("tmpfs", tiny.c_str(), "tmpfs", 0, "size=4m") != 0) return;
+  const std::string path = tiny + "/store";
+  make_store(path, 5);
+  flip_byte(steps(path), "value of 3");
+  const auto before = fingerprint(path);
+  const auto room = fs::space(tiny).available;
+  write_file(tiny + "/other", std::string(room - fs::file_size(steps(path)) / 2, 'x'));
+  const Status failed = LevelDbProcedureStore::salvage(path).status();
+  const bool is_as_before = fingerprint(path) == before;
+  const bool has_copies = fs::exists(path + ".salvaged-1");
+  fs::remove(tiny + "/other");
+  const auto salvaged = LevelDbProcedureStore::salvage(path);
+  const bool has_copies_now = fs::exists(path + ".salvaged-1/PV2-STEPS-1");
+  ::umount(tiny.c_str());
+
+  REQUIRE(failed.code() == StatusCode::kStorageFull);
+  REQUIRE_THAT(std::string(failed.message()), !ContainsSubstring("copies are in"));
+  REQUIRE(is_as_before);
+  REQUIRE_FALSE(has_copies);
+  REQUIRE(salvaged.ok());
+  REQUIRE(has_copies_now);
 }
 
 TEST_CASE("the copies of a salvage lie beside the store, however its path ends") {

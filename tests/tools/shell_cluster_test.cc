@@ -3,10 +3,13 @@
 // Statements about procedures, locks, regions and processes, in a real cluster whose processes are
 // killed meanwhile.
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "support/temporary_directory.h"
 #include "tools/shell_process.h"
@@ -451,6 +454,37 @@ TEST_CASE("a script ends at the first statement that fails, and says where it st
             .end() == 3);
   const std::string unanswered = "list_procedures TIMEOUT => 1";
   CHECK(ShellProcess({"--servers", "1", "-e", "kill_master", "-e", unanswered}, errors).end() == 1);
+}
+
+TEST_CASE("with --keep-going a statement that is not done does not end the ones behind it") {
+  const TemporaryDirectory directory;
+  const std::string errors = directory.path("errors");
+  const std::string script = directory.path("script");
+  std::ofstream(script) << "third\n";
+  const std::vector<std::string> options{"--servers", "1",  "-e",   "first",       "-e",
+                                         "second",    "-f", script, "--keep-going"};
+  CHECK(ShellProcess(options, errors).end() == 1);
+  const std::string said = read_file(errors);
+  for (const char* statement : {"first", "second", "third"}) {
+    CHECK_THAT(said, ContainsSubstring(statement));
+  }
+  const std::string only_first = directory.path("only first");
+  CHECK(ShellProcess({options.begin(), options.end() - 1}, only_first).end() == 1);
+  CHECK_THAT(read_file(only_first), !ContainsSubstring("second"));
+}
+
+TEST_CASE("a cluster that does not start says why, also if its directory is removed") {
+  const TemporaryDirectory directory;
+  const std::string errors = directory.path("errors");
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const struct rlimit few { 12, before.rlim_max };
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  std::optional<ShellProcess> shell;
+  shell.emplace(std::vector<std::string>{"--servers", "1", "-e", "list"}, errors);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(shell->end() == 4);
+  CHECK_THAT(read_file(errors), ContainsSubstring("did not start; its messages say why; the last"));
 }
 
 TEST_CASE("a script may begin with a byte order mark") {

@@ -34,14 +34,7 @@ void complain(const std::string& what) {
   std::fprintf(stderr, "pv2-shell: %s\n", printable(what).c_str());
 }
 
-ExitCode run_scripted(const Options& options, Shell& shell, Runner& runner) {
-  for (const std::string& statement : options.statements) {
-    if (shell.has_ended()) return ExitCode::kOk;
-    const Outcome outcome = runner.run(statement, "-e");
-    if (outcome != Outcome::kDone) return exit_code_of(outcome);
-    if (!runner.output().ok()) return ExitCode::kOk;  // see exit_code()
-  }
-  if (options.script.empty()) return ExitCode::kOk;
+ExitCode run_script(const Options& options, Runner& runner) {
   if (options.script == "-") return runner.run_script(std::cin, "stdin");
   std::ifstream file(options.script);
   if (!file) {
@@ -49,6 +42,19 @@ ExitCode run_scripted(const Options& options, Shell& shell, Runner& runner) {
     return ExitCode::kBadOption;
   }
   return runner.run_script(file, options.script);
+}
+
+ExitCode run_scripted(const Options& options, Shell& shell, Runner& runner) {
+  ExitCode code = ExitCode::kOk;
+  for (const std::string& statement : options.statements) {
+    if (shell.has_ended()) return code;
+    const Outcome outcome = runner.run(statement, "-e");
+    if (code == ExitCode::kOk) code = exit_code_of(outcome);
+    if (!runner.output().ok() || (code != ExitCode::kOk && !options.keep_going)) return code;
+  }
+  if (options.script.empty()) return code;
+  const ExitCode of_script = run_script(options, runner);
+  return code == ExitCode::kOk ? of_script : code;
 }
 
 // What was done is done, but whoever asked for it was not told.

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +35,17 @@ Result<std::string> make_directory(const std::string& root) {
   return fs::absolute(root).string();
 }
 
+// Adds the last message of the processes, whose file is removed with its directory.
+Status with_last_message(const Status& failure, const std::string& messages) {
+  std::ifstream file(messages);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) last = line;
+  }
+  if (last.empty()) return failure;
+  return {failure.code(), std::string(failure.message()) + "; the last one is: " + last};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ClusterSession>> ClusterSession::open(const SessionOptions& options) {
@@ -48,13 +60,14 @@ Result<std::unique_ptr<ClusterSession>> ClusterSession::open(const SessionOption
       new ClusterSession(std::move(root), !joins && options.root.empty()));
   Status ready = joins ? Status() : session->start(options);
   if (ready.ok()) ready = session->connect();
-  if (!ready.ok()) return ready;
-  return session;
+  if (ready.ok()) return session;
+  if (!session->temporary_) return ready;
+  return with_last_message(ready, session->messages());
 }
 
 Status ClusterSession::start(const SessionOptions& options) {
   processes_ = std::make_unique<cluster::ClusterProcesses>(
-      cluster::ClusterProcessesOptions{.root = root_, .messages = root_ + "/messages.log"});
+      cluster::ClusterProcessesOptions{.root = root_, .messages = messages()});
   return processes_->start(options.servers);
 }
 

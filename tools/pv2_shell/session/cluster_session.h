@@ -45,6 +45,8 @@ class ClusterSession {
       : root_(std::move(root)), temporary_(temporary) {}
   Status start(const SessionOptions& options);
   Status connect();
+  /// The file of what the processes have to say.
+  [[nodiscard]] std::string messages() const { return root_ + "/messages.log"; }
 
   const std::string root_;
   const bool temporary_;

@@ -53,7 +53,7 @@ ParsedOptions parse_options(std::span<char* const> arguments) {
   app.add_flag("--json", options.json, "prints each answer as one JSON object on one line");
   app.add_flag("--quiet", options.quiet, "prints only rows and errors");
   app.add_flag("--keep-going", options.keep_going,
-               "goes on after a statement of a script that is not done; the exit code tells of the "
+               "goes on after a statement of -e or -f that is not done; the exit code tells of the "
                "first one");
   app.add_flag("!--no-history", options.history,
                "neither reads nor keeps the lines that are typed");

@@ -30,7 +30,7 @@ enum class ExitCode : std::uint8_t {
 struct RunnerOptions {
   bool json = false;
   bool quiet = false;       ///< Prints answers with rows or errors only.
-  bool keep_going = false;  ///< A failure does not end a script.
+  bool keep_going = false;  ///< A failure does not end a script or the statements of -e.
 };
 
 /// Owned by one thread.

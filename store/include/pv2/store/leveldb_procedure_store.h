@@ -9,7 +9,8 @@
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
 // anything in it has changed: recover_lease(), get() and scan() write nothing into a store that
 // exists, the first commit does. The first write that fails is the last of this run. Damage is
-// reported with the name of its file, and never skipped. If the directory is removed, moved or
+// never skipped, and is reported with the name of its file, or, when the store has been written
+// since it was opened, of the row. If the directory is removed, moved or
 // replaced, the next write fails. A write for which the system gives no memory ends the process,
 // and so does a read, except for the visits of a scan: LevelDB, and the index of the log, would not
 // be whole afterwards.
