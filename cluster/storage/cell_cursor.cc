@@ -65,9 +65,12 @@ std::unique_ptr<CellCursor> merge_cursors(std::vector<std::unique_ptr<CellCursor
   return std::make_unique<MergedCursor>(std::move(parts));
 }
 
-NewestCells::NewestCells(std::unique_ptr<CellCursor> all, std::uint64_t sequence_max,
-                         std::uint64_t looks_max)
-    : all_(std::move(all)), sequence_max_(sequence_max), looks_max_(looks_max) {
+NewestCells::NewestCells(std::unique_ptr<CellCursor> all, std::string end,
+                         std::uint64_t sequence_max, std::uint64_t looks_max)
+    : all_(std::move(all)),
+      end_(std::move(end)),
+      sequence_max_(sequence_max),
+      looks_max_(looks_max) {
   PV2_ASSERT(looks_max >= kLooksLeast, "a walk may look at some cells");
 }
 
@@ -82,7 +85,7 @@ void NewestCells::next() {
 }
 
 void NewestCells::settle() {
-  while (all_->valid() && !is_spent()) {
+  while (valid() && !is_spent()) {
     // A cell is copied on the way: a large one is as much work as many small ones.
     looks_ += 1 + (all_->key().size() + all_->value().size()) / kBytesPerLook;
     if (sequence_of_key(all_->key()) > sequence_max_) {

@@ -35,21 +35,23 @@ class CellCursor {
     std::vector<std::unique_ptr<CellCursor>> parts);
 
 /// A walk that shows of each cell the newest version not above `sequence_max`, and hides
-/// tombstones. It passes a cell in a few steps, however many versions the cell has.
+/// tombstones. It passes a cell in a few steps, however many versions the cell has, and does not
+/// look for a cell behind its end: a million deleted ones may be there.
 class NewestCells {
  public:
   /// A walk without an end to its work.
   static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
+  /// The walk is over at the first key that is not less than `end`.
   /// `looks_max` bounds the cells that the walk may look at, shown or not; a large cell counts as
   /// many. At least kLooksLeast: so each walk comes further than the one that began where it does.
-  NewestCells(std::unique_ptr<CellCursor> all, std::uint64_t sequence_max,
+  NewestCells(std::unique_ptr<CellCursor> all, std::string end, std::uint64_t sequence_max,
               std::uint64_t looks_max = kNoLimit);
   static constexpr std::uint64_t kLooksLeast = 4096;
 
   void seek(std::string_view key);
   void next();
-  [[nodiscard]] bool valid() const { return all_->valid(); }
+  [[nodiscard]] bool valid() const { return all_->valid() && all_->key() < end_; }
   /// The walk has done its work: it may go on at key(), which may be of a cell that it would hide.
   [[nodiscard]] bool is_spent() const { return looks_ >= looks_max_; }
   [[nodiscard]] std::string_view key() const { return all_->key(); }
@@ -63,6 +65,7 @@ class NewestCells {
   void skip_to(const std::string& key);
 
   std::unique_ptr<CellCursor> all_;
+  const std::string end_;
   const std::uint64_t sequence_max_;
   const std::uint64_t looks_max_;
   std::uint64_t looks_ = 0;

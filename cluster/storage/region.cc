@@ -120,13 +120,13 @@ Result<ScanPage> Region::scan_within(const Scan& scan, std::uint64_t looks_max) 
 
   const std::vector<std::string>& families =
       scan.families.empty() ? options_.families : scan.families;
-  const std::string end = upper_bound(CellSpace::kCells, scan.end_row);
   ScanPage page;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t row_bytes = 0;  // of the last row
-  NewestCells cells(cursor_over(*view), view->visible, looks_max);
-  for (cells.seek(first_key(scan)); cells.valid() && cells.key() < end; cells.next()) {
+  NewestCells cells(cursor_over(*view), upper_bound(CellSpace::kCells, scan.end_row), view->visible,
+                    looks_max);
+  for (cells.seek(first_key(scan)); cells.valid(); cells.next()) {
     std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     if (!decoded)
       return Status(StatusCode::kCorruption, "region " + info_.id + " has a key that is no cell");
@@ -163,11 +163,9 @@ Result<ScanPage> Region::scan_within(const Scan& scan, std::uint64_t looks_max) 
 Result<std::vector<NonceCell>> Region::nonces() const {
   const Result<View> view = view_for_read();
   if (!view.ok()) return view.status();
-  const std::string end = upper_bound(CellSpace::kNonces, {});
   std::vector<NonceCell> nonces;
-  NewestCells cells(cursor_over(*view), view->visible);
-  for (cells.seek(lower_bound(CellSpace::kNonces, {})); cells.valid() && cells.key() < end;
-       cells.next()) {
+  NewestCells cells(cursor_over(*view), upper_bound(CellSpace::kNonces, {}), view->visible);
+  for (cells.seek(lower_bound(CellSpace::kNonces, {})); cells.valid(); cells.next()) {
     const std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     std::optional<NonceCell> nonce = decoded ? decode_nonce_cell(decoded->cell) : std::nullopt;
     // A server that ran without it could do an operation twice.
@@ -182,7 +180,6 @@ Result<std::vector<NonceCell>> Region::nonces() const {
 Result<std::optional<std::string>> Region::split_point() const {
   const Result<View> view = view_for_read();
   if (!view.ok()) return view.status();
-  const std::string end = upper_bound(CellSpace::kCells, {});
   std::uint64_t total = 0;
   std::string first;
   // Once to know how many bytes there are, once to find the middle of them.
@@ -190,9 +187,8 @@ Result<std::optional<std::string>> Region::split_point() const {
     const std::uint64_t half = total / 2;
     std::uint64_t passed = 0;
     std::string row;
-    NewestCells cells(cursor_over(*view), view->visible);
-    for (cells.seek(lower_bound(CellSpace::kCells, {})); cells.valid() && cells.key() < end;
-         cells.next()) {
+    NewestCells cells(cursor_over(*view), upper_bound(CellSpace::kCells, {}), view->visible);
+    for (cells.seek(lower_bound(CellSpace::kCells, {})); cells.valid(); cells.next()) {
       std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
       if (!decoded)
         return Status(StatusCode::kCorruption, "region " + info_.id + " has a key that is no cell");

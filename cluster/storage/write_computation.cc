@@ -97,10 +97,6 @@ std::vector<StoredCell> WriteComputation::cells() const {
   return cells;
 }
 
-NewestCells WriteComputation::walk() const {
-  return {all_cells_(), std::numeric_limits<std::uint64_t>::max()};
-}
-
 void WriteComputation::set(const Mutation& mutation, CellKind kind, std::string value) {
   change(prefix_of(mutation), {.row = mutation.row,
                                .family = mutation.family,
@@ -114,11 +110,14 @@ Result<std::optional<std::string>> WriteComputation::newest(const std::string& p
     if (changed->second.kind == CellKind::kTombstone) return std::optional<std::string>();
     return std::optional(changed->second.value);
   }
-  NewestCells cells = walk();
-  cells.seek(prefix);
-  if (!cells.status().ok()) return cells.status();
-  if (!cells.valid() || prefix_of_key(cells.key()) != prefix) return std::optional<std::string>();
-  return std::optional<std::string>(cells.value().substr(1));
+  // The first key of a cell is that of its newest version. Behind the cell nothing is looked at.
+  const std::unique_ptr<CellCursor> all = all_cells_();
+  all->seek(prefix);
+  if (!all->status().ok()) return all->status();
+  if (!all->valid() || prefix_of_key(all->key()) != prefix) return std::optional<std::string>();
+  const bool is_deleted = all->value()[0] == static_cast<char>(CellKind::kTombstone);
+  if (is_deleted) return std::optional<std::string>();
+  return std::optional<std::string>(all->value().substr(1));
 }
 
 Status WriteComputation::append(const Mutation& mutation) {
@@ -190,8 +189,10 @@ Status WriteComputation::delete_row(const std::string& row) {
   }
   // What was there before the write is deleted by the first deletion.
   if (!deleted_rows_.insert(row).second) return {};
-  NewestCells cells(all_cells_(), std::numeric_limits<std::uint64_t>::max(), looks_max_);
-  for (cells.seek(start); cells.valid() && cells.key().starts_with(start); cells.next()) {
+  // The row after this one is this one with a zero byte.
+  NewestCells cells(all_cells_(), row_key(CellSpace::kCells, row + std::string(1, '\0')),
+                    std::numeric_limits<std::uint64_t>::max(), looks_max_);
+  for (cells.seek(start); cells.valid(); cells.next()) {
     if (cells.is_spent()) {
       return {StatusCode::kFailedPrecondition,
               fmt::format("row {} has too many deleted cells: compact its region first", row)};

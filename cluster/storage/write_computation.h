@@ -62,7 +62,6 @@ class WriteComputation {
   Status increment(const Mutation& mutation);
   Status delete_row(const std::string& row);
   [[nodiscard]] Status look_at(const std::string& row);
-  [[nodiscard]] NewestCells walk() const;
 
   const AllCells all_cells_;
   const std::string sender_;

@@ -55,7 +55,8 @@ TEST_CASE("cluster: a walk passes a cell with many versions in a few steps") {
 
   for (const std::uint64_t visible : {std::uint64_t{20'000}, std::uint64_t{5000}}) {
     std::size_t moves = 0;
-    NewestCells cells(std::make_unique<CountedCursor>(MemStore::cursor(store), moves), visible);
+    NewestCells cells(std::make_unique<CountedCursor>(MemStore::cursor(store), moves),
+                      space_end(CellSpace::kCells), visible);
     std::string rows;
     for (cells.seek(row_key(CellSpace::kCells, "")); cells.valid(); cells.next()) {
       rows += decode_cell(cells.key(), cells.value())->cell.row;
@@ -80,6 +81,47 @@ TEST_CASE("cluster: the deletion of a row with too many deleted cells is refused
   WriteComputation usual(all);
   REQUIRE(usual.apply(erase_row("a")).ok());
   CHECK(usual.cells().size() == 1);
+}
+
+TEST_CASE("cluster: a write does not walk over the deleted cells behind those that it changes") {
+  const auto store = std::make_shared<MemStore>();
+  store->add({cell("a", "q", CellKind::kPut), cell("b", "q", CellKind::kPut)}, 1);
+  store->add({cell("b", "q", CellKind::kTombstone)}, 2);
+  std::vector<StoredCell> behind;
+  for (int i = 0; i < 100'000; ++i)
+    behind.push_back(cell("m" + std::to_string(i), "q", CellKind::kTombstone));
+  store->add(behind, 3);
+  std::size_t moves = 0;
+  const auto all = [&] { return std::make_unique<CountedCursor>(MemStore::cursor(store), moves); };
+
+  for (const char* const row : {"a", "b", "c"}) {
+    for (const Mutation& mutation : {append(row, "1"), increment(row, 1), erase_row(row)}) {
+      // An increment of an empty value is refused, after the look at it.
+      static_cast<void>(WriteComputation(all).apply(mutation));
+      CHECK(std::exchange(moves, 0) < 10);
+    }
+  }
+  WriteComputation of_deleted(all);
+  REQUIRE(of_deleted.apply(increment("b", 7)).ok());
+  CHECK(of_deleted.take_values() == std::vector<std::string>{"7"});
+}
+
+TEST_CASE("cluster: a walk ends at its end, and not at the next cell that it would show") {
+  const auto store = std::make_shared<MemStore>();
+  store->add({cell("a", "q", CellKind::kPut), cell("b", "q", CellKind::kTombstone)}, 1);
+  for (int i = 0; i < 10'000; ++i)
+    store->add({cell("m" + std::to_string(i), "q", CellKind::kTombstone)}, 1);
+  store->add({cell("z", "q", CellKind::kPut)}, 1);
+  std::size_t moves = 0;
+
+  NewestCells cells(std::make_unique<CountedCursor>(MemStore::cursor(store), moves),
+                    row_key(CellSpace::kCells, "m"), 1);
+  cells.seek(row_key(CellSpace::kCells, "a"));
+  REQUIRE(cells.valid());
+  cells.next();
+
+  CHECK_FALSE(cells.valid());
+  CHECK(moves < 20);
 }
 
 }  // namespace pv2::testing::newest_cells_test
