@@ -18,6 +18,7 @@ namespace pv2::cluster {
 namespace {
 
 constexpr std::string_view kMetaKey = "~meta";
+constexpr char kTombstoneValue[] = {static_cast<char>(CellKind::kTombstone)};
 
 leveldb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 std::string_view view(const leveldb::Slice& bytes) { return {bytes.data(), bytes.size()}; }
@@ -133,13 +134,18 @@ class StoreFile::Cursor final : public CellCursor {
     return at_->Valid() && damage_.ok() && view(at_->key()) != kMetaKey;
   }
   [[nodiscard]] std::string_view key() const override { return view(at_->key()); }
-  [[nodiscard]] std::string_view value() const override { return view(at_->value()); }
+  // To step over hidden cells here would be work without a limit that no walk counts. Whatever is
+  // older than a hidden cell is hidden too, so a tombstone hides no more.
+  [[nodiscard]] std::string_view value() const override {
+    return is_hidden_ ? std::string_view(kTombstoneValue, 1) : view(at_->value());
+  }
   [[nodiscard]] Status status() const override {
     return damage_.ok() ? translate_leveldb(at_->status(), "reading a store file") : damage_;
   }
 
  private:
   void pass_rest() {
+    is_hidden_ = false;
     while (valid()) {
       // A value begins with its kind, and readers rely on it.
       if (value().empty() || key().size() <= kKeySequenceBytes) {
@@ -157,9 +163,8 @@ class StoreFile::Cursor final : public CellCursor {
         at_->Seek(slice(row_key(cell.space, part_.start_row)));
       } else if (!part_.end_row.empty() && cell.row >= part_.end_row) {
         at_->Seek(slice(space_end(cell.space)));
-      } else if (is_hidden(cell)) {
-        at_->Next();
       } else {
+        is_hidden_ = is_hidden(cell);
         return;
       }
     }
@@ -173,6 +178,7 @@ class StoreFile::Cursor final : public CellCursor {
   const std::shared_ptr<const StoreFile> file_;
   const Part part_;
   const std::unique_ptr<leveldb::Iterator> at_;
+  bool is_hidden_ = false;
   Status damage_;
 };
 

@@ -72,7 +72,7 @@ class StoreFile {
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// What counts of a file.
   struct Part {
-    std::vector<std::string> hidden{};  ///< Families whose cells do not.
+    std::vector<std::string> hidden{};  ///< Families whose cells do not: shown as deleted.
     std::string start_row{};            ///< Inclusive.
     std::string end_row{};              ///< Exclusive; empty: to the end.
 

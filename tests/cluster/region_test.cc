@@ -449,6 +449,37 @@ TEST_CASE("cluster: cells of a removed family stay away when the family comes ba
   REQUIRE(server.region().get("a", {"g"})->size() == 1);
 }
 
+TEST_CASE("cluster: cells of a removed family are work of a page like deleted ones") {
+  const TableDescriptor both{kTable, {"f", "g"}};
+  const auto first = with_families(both.families);
+  const auto without = cluster::next_descriptor(first, {kTable, {"f"}}, 2, false);
+  const auto again = cluster::next_descriptor(without, both, 3, false);
+  OpenRegion open;
+  StorageServer& server = open.server;
+  std::vector<Mutation> in_g;
+  for (int i = 0; i < 10'000; ++i) {
+    in_g.push_back(put("m" + std::to_string(10'000 + i), "v"));
+    in_g.back().family = "g";
+  }
+  REQUIRE(server.write(in_g).ok());
+  REQUIRE(server.write({put("z", "1")}).ok());
+  REQUIRE(server.close().ok());
+  server.looks_max = cluster::NewestCells::kLooksLeast;
+  REQUIRE(server.open(whole_table(), 2, again).ok());
+
+  const auto page = server.region().scan({});
+
+  REQUIRE(page.ok());
+  REQUIRE(page->cells.empty());
+  REQUIRE(page->next_row);
+  REQUIRE(rows_of(server.region()) == std::map<std::string, std::string>{{"z", "1"}});
+  // A newer version of such a cell counts, and the older one stays away after it is deleted.
+  REQUIRE(server.write({in_g.front()}).ok());
+  REQUIRE(server.region().get(in_g.front().row, {"g"})->size() == 1);
+  REQUIRE(server.write({erase_row(in_g.front().row)}).ok());
+  REQUIRE(server.region().get(in_g.front().row, {"g"})->empty());
+}
+
 TEST_CASE("cluster: a family is as old as the descriptor that it came with") {
   Disk disk;
   const auto since = [&](std::vector<std::string> families) {
