@@ -5,6 +5,7 @@
 #include "master/table_files_port.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace pv2::cluster {
@@ -55,8 +56,10 @@ Result<bool> any_data(const TableDirectories& directories, const TableName& tabl
 
 Status remove_regions_of(const TableDirectories& directories,
                          const std::vector<RegionInfo>& regions) {
-  for (const RegionInfo& region : regions) {
-    if (Status bad = directories.remove_regions(region.table, {region.id}); !bad.ok()) return bad;
+  std::map<TableName, std::vector<std::string>> ids;
+  for (const RegionInfo& region : regions) ids[region.table].push_back(region.id);
+  for (const auto& [table, region_ids] : ids) {
+    if (Status bad = directories.remove_regions(table, region_ids); !bad.ok()) return bad;
   }
   return {};
 }
