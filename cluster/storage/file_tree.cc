@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <system_error>
 
 namespace pv2::cluster {
@@ -217,6 +218,26 @@ Status FileTree::rename(const std::string& from, const std::string& to) const {
   return source == target ? Status() : sync_(source);
 }
 
+Status FileTree::rename_all(const std::vector<Renaming>& files) const {
+  if (files.empty()) return {};
+  for (const Renaming& file : files) {
+    const std::string target = parent_directory(file.to);
+    Status bad = sync_all_ ? create_directory(target) : make_directory(target);
+    if (bad.ok() && !sync_all_) bad = rename(file.from, file.to);
+    if (!bad.ok()) return bad;
+  }
+  if (!sync_all_) return {};
+  // The directories first: a name in one that a crash takes away would be lost with it.
+  const std::string anywhere = parent_directory(files.front().to);
+  if (Status bad = sync_all_(anywhere); !bad.ok()) return bad;
+  for (const Renaming& file : files) {
+    const leveldb::Status renamed = env_.RenameFile(file.from, file.to);
+    if (!renamed.ok())
+      return translate_leveldb(renamed, "renaming " + file.from + " to " + file.to);
+  }
+  return sync_all_(anywhere);
+}
+
 Status FileTree::remove_file(const std::string& path) const {
   const leveldb::Status status = env_.RemoveFile(path);
   return is_absent(status) ? Status() : translate_leveldb(status, "removing " + path);
@@ -238,9 +259,16 @@ Status FileTree::remove_directory(const std::string& path) const {
   return sync_directory_if_there(parent_directory(path));
 }
 
-Status FileTree::remove_tree(const std::string& path) const {
-  if (Status bad = remove_recursively(path); !bad.ok()) return bad;
-  return sync_directory_if_there(parent_directory(path));
+Status FileTree::remove_trees(const std::vector<std::string>& paths) const {
+  std::set<std::string> parents;
+  for (const std::string& path : paths) {
+    if (Status bad = remove_recursively(path); !bad.ok()) return bad;
+    parents.insert(parent_directory(path));
+  }
+  for (const std::string& parent : parents) {
+    if (Status bad = sync_directory_if_there(parent); !bad.ok()) return bad;
+  }
+  return {};
 }
 
 Status FileTree::remove_recursively(const std::string& path) const {

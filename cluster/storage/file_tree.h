@@ -5,7 +5,7 @@
 //
 // Invariant: when a verb that changes something returns OK, the change survives a power cut. When
 // it fails, or the power goes out meanwhile, the change is there completely or not at all, except
-// for remove_tree(), which may leave a part of the tree; every verb may be repeated.
+// for a verb about many files or a tree, which may leave a part; every verb may be repeated.
 
 #pragma once
 
@@ -35,6 +35,12 @@ struct NewFile {
   std::string bytes;
 };
 
+/// A file to be renamed.
+struct Renaming {
+  std::string from;
+  std::string to;
+};
+
 /// Thread-safe as its Env. A missing file is kNotFound.
 class FileTree {
  public:
@@ -43,7 +49,7 @@ class FileTree {
   /// `owner` is part of the names of drafts: two processes that write one path at the same time
   /// must not share a draft. `env` outlives the object.
   /// `sync_all`, if there is one, makes everything durable that is on the file system of a
-  /// directory: for write_all() and sync_directories().
+  /// directory: for write_all(), rename_all() and sync_directories().
   FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0",
            DirectorySync sync_all = {})
       : env_(env),
@@ -86,12 +92,17 @@ class FileTree {
   /// Renames a file or a directory. A file replaces the file of that name. kNotFound: `from` is
   /// not there.
   Status rename(const std::string& from, const std::string& to) const;
+  /// Renames many files, each into a directory that is made if it is missing, in one that is there,
+  /// with two syncs for all of them. A crash or a failure leaves some of them renamed.
+  Status rename_all(const std::vector<Renaming>& files) const;
   /// Removes a file; an absent one is OK. Durable with the next sync of its directory.
   Status remove_file(const std::string& path) const;
   /// Removes a directory that has nothing in it but drafts. One that has more stays, which is OK.
   Status remove_directory(const std::string& path) const;
   /// Removes a file or a directory with everything in it; an absent one is OK.
-  Status remove_tree(const std::string& path) const;
+  Status remove_tree(const std::string& path) const { return remove_trees({path}); }
+  /// The same for many, with one sync for each directory that has some of them.
+  Status remove_trees(const std::vector<std::string>& paths) const;
 
   Status sync_directory(const std::string& directory) const { return sync_(directory); }
   /// As sync_directory_if_there() for each, with one sync for all of them if there is sync_all.

@@ -59,32 +59,34 @@ Status TableDirectories::make_regions(const std::vector<RegionInfo>& regions) co
 
 Status TableDirectories::remove_regions(const TableName& table,
                                         const std::vector<std::string>& region_ids) const {
-  for (const std::string& id : region_ids) {
-    if (Status bad = files_.remove_tree(layout_.region(table, id)); !bad.ok()) return bad;
-  }
-  return {};
+  std::vector<std::string> directories;
+  for (const std::string& id : region_ids) directories.push_back(layout_.region(table, id));
+  return files_.remove_trees(directories);
 }
 
 Status TableDirectories::archive_regions(const TableName& table,
                                          const std::vector<std::string>& region_ids) const {
+  std::vector<Renaming> moves;
+  std::vector<std::string> archives;
   for (const std::string& id : region_ids) {
-    if (Status bad = archive_region(table, id); !bad.ok())
-      return bad.with_context("archiving region " + id);
+    const Result<std::vector<std::string>> names = files_.list(layout_.region(table, id));
+    if (!names.ok()) return names.status();
+    archives.push_back(layout_.archive(table, id));
+    for (const std::string& name : *names) {
+      if (!ClusterLayout::parse_store_file(name)) continue;
+      moves.push_back(
+          {layout_.store_file(table, id, name), layout_.archived_file(table, id, name)});
+    }
   }
-  return {};
-}
-
-Status TableDirectories::archive_region(const TableName& table, const std::string& id) const {
-  const Result<std::vector<std::string>> names = files_.list(layout_.region(table, id));
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
-    if (!ClusterLayout::parse_store_file(name)) continue;
-    if (Status bad = files_.make_directories(layout_.archive(table, id)); !bad.ok()) return bad;
-    const Status moved =
-        files_.rename(layout_.store_file(table, id, name), layout_.archived_file(table, id, name));
-    if (!moved.ok()) return moved;
+  // An earlier call may have died between a rename and the sync. Its files must be durable in the
+  // archive before their regions' directories go.
+  if (Status bad = files_.sync_directories(archives); !bad.ok()) return bad;
+  if (!moves.empty()) {
+    Status bad = files_.make_directories(parent_directory(archives.front()));
+    if (bad.ok()) bad = files_.rename_all(moves);
+    if (!bad.ok()) return bad.with_context("archiving regions of table " + to_string(table));
   }
-  return files_.remove_tree(layout_.region(table, id));
+  return remove_regions(table, region_ids);
 }
 
 Status TableDirectories::make_daughters(const RegionInfo& parent,

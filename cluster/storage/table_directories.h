@@ -8,8 +8,8 @@
 //   them, and the same call again completes it. Each call may be repeated after any crash.
 // - A descriptor is never absent once it was written: the new version is durable before the old
 //   ones go.
-// - Nothing that archive_*() is given is lost: store files move, one by one, and are found in
-//   either place.
+// - Nothing that archive_*() is given is lost: a store file is in either place, and is durable in
+//   the archive before its region's directory goes.
 
 #pragma once
 
@@ -70,7 +70,8 @@ class TableDirectories {
   Status make_regions(const std::vector<RegionInfo>& regions) const;
   /// Removes directories without archiving: for regions that never held data of their own.
   Status remove_regions(const TableName& table, const std::vector<std::string>& region_ids) const;
-  /// Moves the store files to the archive, then removes the directories. Absent ones are OK.
+  /// Moves the store files to the archive, then removes the directories. Absent ones are OK. Takes
+  /// a few syncs for all regions.
   Status archive_regions(const TableName& table, const std::vector<std::string>& region_ids) const;
 
   /// Makes the directories of the daughters of a closed region, with references to its files and
@@ -94,7 +95,6 @@ class TableDirectories {
 
  private:
   Status write_references(const std::vector<RegionInfo>& parents, const RegionInfo& child) const;
-  Status archive_region(const TableName& table, const std::string& region_id) const;
   [[nodiscard]] Result<StoredDescriptor> read_latest_descriptor(const TableName& table) const;
   [[nodiscard]] Result<std::vector<std::uint64_t>> descriptor_versions(
       const TableName& table) const;

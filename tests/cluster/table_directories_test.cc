@@ -152,6 +152,55 @@ TEST_CASE("cluster: the store files of an archived table are all in the archive"
       });
 }
 
+TEST_CASE("cluster: a file that a killed process moved to the archive is made durable there") {
+  const std::string id = whole_table().id;
+  bool is_killed = true;
+  for (std::size_t at = 0; is_killed; ++at) {
+    INFO("killed before operation " << at);
+    Disk disk;
+    disk.make_table({whole_table()});
+    disk.env.set_contents(disk.layout.store_file(kTable, id, "f1-1"), "cells");
+    std::size_t operations = 0;
+    disk.env.set_fault([&](CrashEnv::Operation, const std::string& file) {
+      return operations++ < at ? leveldb::Status::OK() : leveldb::Status::IOError(file, "killed");
+    });
+    is_killed = !disk.tables.archive_regions(kTable, {id}).ok();
+    disk.env.set_fault(nullptr);
+
+    REQUIRE(disk.tables.archive_regions(kTable, {id}).ok());
+    disk.env.crash();
+    disk.env.reboot();
+
+    REQUIRE(*disk.files.read(disk.layout.archived_file(kTable, id, "f1-1")) == "cells");
+    REQUIRE(disk.tables.region_ids(kTable)->empty());
+  }
+}
+
+TEST_CASE("cluster: a table of many regions is archived with a few syncs") {
+  constexpr int kRegions = 100;
+  Disk disk;
+  std::vector<RegionInfo> regions;
+  for (int i = 0; i < kRegions; ++i) {
+    const std::string row = std::to_string(1000 + i);
+    regions.push_back({kTable, "r" + row, i == 0 ? "" : row, ""});
+    if (i > 0) regions[i - 1].end_key = row;
+  }
+  disk.make_table(regions);
+  for (const RegionInfo& info : regions)
+    disk.env.set_contents(disk.layout.store_file(kTable, info.id, "f1-1"), "cells");
+  std::size_t syncs = 0;
+  disk.env.set_fault([&](CrashEnv::Operation operation, const std::string&) {
+    if (operation == CrashEnv::Operation::kSync) ++syncs;
+    return leveldb::Status::OK();
+  });
+
+  REQUIRE(disk.tables.archive_table(kTable).ok());
+
+  CHECK(syncs < 15);
+  for (const RegionInfo& info : regions)
+    REQUIRE(disk.files.exists(disk.layout.archived_file(kTable, info.id, "f1-1")));
+}
+
 TEST_CASE("cluster: what one half has deleted does not come back when the halves are merged") {
   const RegionInfo parent = whole_table();
   const RegionInfo low{kTable, "00000000000000b1", "", "m"};
