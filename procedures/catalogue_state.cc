@@ -260,12 +260,15 @@ std::vector<RegionRow> CatalogueState::regions_of(const TableName& table) const 
   return rows;
 }
 
-std::vector<RegionRow> CatalogueState::regions_on(const ServerName& server) const {
+std::vector<RegionRow> CatalogueState::regions_on(const ServerName& server,
+                                                  const RegionIds& ids) const {
   std::vector<RegionRow> rows;
   const auto found = ids_by_server_.find(server);
   if (found == ids_by_server_.end()) return rows;
-  rows.reserve(found->second.size());
-  for (const std::string& id : found->second) rows.push_back(regions_.at(id).row);
+  for (auto id = found->second.lower_bound(ids.first); id != found->second.end(); ++id) {
+    if (!ids.end.empty() && *id >= ids.end) break;
+    rows.push_back(regions_.at(*id).row);
+  }
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include "pv2/procedures/cluster_ports.h"
 
 #include "pv2/procedures/add_peer.h"
+#include "pv2/procedures/assign_server_regions.h"
 #include "pv2/procedures/claim_queues.h"
 #include "pv2/procedures/close_region.h"
 #include "pv2/procedures/close_table_regions.h"
@@ -66,8 +67,11 @@ void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports) {
   registry.add<LockProcedure>();
   registry.add<TransitRegionState>(ports).add<OpenRegion>(ports).add<CloseRegion>(ports);
   registry.add<SplitTableRegion>(ports).add<MergeTableRegions>(ports);
-  registry.add<ServerCrash>(ports).add<SplitLog>(ports).add<SplitLogRemote>(ports).add<ClaimQueues>(
-      ports);
+  registry.add<ServerCrash>(ports)
+      .add<SplitLog>(ports)
+      .add<SplitLogRemote>(ports)
+      .add<AssignServerRegions>(ports)
+      .add<ClaimQueues>(ports);
   registry.add<InitMeta>(ports);
 }
 

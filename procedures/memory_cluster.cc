@@ -106,9 +106,10 @@ class MemoryCluster::Impl final : public Catalogue,
     if (id == meta_region().id) return query(ClusterCall::kReadRegion, std::move(done), read);
     ask_catalogue(ClusterCall::kReadRegion, std::move(done), read);
   }
-  void regions_on(ServerName server, Completion<Result<std::vector<RegionRow>>> done) override {
+  void regions_on(ServerName server, RegionIds ids,
+                  Completion<Result<std::vector<RegionRow>>> done) override {
     ask_catalogue(ClusterCall::kRegionsOn, std::move(done),
-                  [=](World& world) { return world.catalogue.regions_on(server); });
+                  [=](World& world) { return world.catalogue.regions_on(server, ids); });
   }
   void read_server(ServerName name, Completion<Result<ServerRow>> done) override {
     query(ClusterCall::kReadServer, std::move(done),

@@ -5,12 +5,11 @@
 
 #include "pv2/procedures/server_crash.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "pv2/procedures/assign_server_regions.h"
 #include "pv2/procedures/claim_queues.h"
 #include "pv2/procedures/split_log.h"
 #include "pv2/procedures/transit_region_state.h"
@@ -20,16 +19,8 @@
 namespace pv2 {
 namespace {
 
-// How many rows one write of the catalogue marks. 512: about 60 kB, so that the log of the
-// catalogue is not blocked for long, and 3000 regions are marked in six writes.
-constexpr std::size_t kRowsPerWrite = 512;
-
 CatalogueWrite server_write(std::string effect_key, ServerRow row) {
   return {.effect_key = std::move(effect_key), .servers = {std::move(row)}};
-}
-
-RegionRow abnormally_closed(const RegionInfo& region, const ServerName& server) {
-  return {region, RegionState::kAbnormallyClosed, server, 0};
 }
 
 }  // namespace
@@ -142,7 +133,7 @@ ServerCrash::Flow ServerCrash::delete_split_meta_wals_dir(StepContext& ctx) {
 ServerCrash::Flow ServerCrash::assign_meta(StepContext& ctx) {
   const auto* marked = ctx.await<Result<Applied>>([&](auto done) {
     ports_->catalogue.write({.effect_key = ctx.effect_key() + "/closed",
-                             .regions = {abnormally_closed(meta_region(), server_)}},
+                             .regions = {{meta_region(), RegionState::kAbnormallyClosed, server_}}},
                             std::move(done));
   });
   if (marked == nullptr) return wait();
@@ -156,14 +147,16 @@ ServerCrash::Flow ServerCrash::assign_meta(StepContext& ctx) {
 
 ServerCrash::Flow ServerCrash::get_regions(StepContext& ctx) {
   const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
-      [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
+      [&](auto done) { ports_->catalogue.regions_on(server_, {}, std::move(done)); });
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
-  regions_.clear();
-  internal::SpawnRound round;
+  cuts_.clear();
+  internal::SpawnRound group;
   for (const RegionRow& row : rows->value()) {
-    if (!round.takes(row.region)) break;  // CHECK begins another round for the rest
-    regions_.push_back(row.region);
+    if (group.takes(row.region)) continue;
+    cuts_.push_back(row.region.id);
+    group = {};
+    (void)group.takes(row.region);  // the first one always has room
   }
   return next(recovered_ ? Step::kAssign : Step::kSplitLogs);
 }
@@ -210,58 +203,27 @@ ServerCrash::Flow ServerCrash::delete_split_wals_dir(StepContext& ctx) {
 }
 
 ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
-  // The regions that still name the server: others were moved by procedures that had begun before.
-  const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
-      [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
   const auto* peers = ctx.await<Result<std::vector<std::string>>>(
       [&](auto done) { ports_->peers.list_peers(std::move(done)); });
-  if (rows == nullptr || peers == nullptr) return wait();
-  if (!rows->ok()) return retry(rows->status());
-  std::set<std::string> found;
-  for (const RegionInfo& region : regions_) found.insert(region.id);
-
-  std::vector<CatalogueWrite> writes;
-  std::vector<const RegionInfo*> left;
-  for (const RegionRow& row : rows->value()) {
-    if (!found.contains(row.region.id)) continue;
-    left.push_back(&row.region);
-    if (row.state == RegionState::kAbnormallyClosed) continue;
-    // The row of the catalogue's own region is kept elsewhere, and written alone.
-    const bool begins = writes.empty() || writes.back().regions.size() == kRowsPerWrite ||
-                        is_meta(row.region.table) ||
-                        is_meta(writes.back().regions.front().region.table);
-    if (begins) writes.push_back({.effect_key = ctx.effect_key() + "/closed/" + row.region.id});
-    writes.back().regions.push_back(abnormally_closed(row.region, server_));
+  if (peers == nullptr) return wait();
+  RegionIds group;
+  for (const std::string& cut : cuts_) {
+    group.end = cut;
+    ctx.spawn(AssignServerRegions(*ports_, server_, group));
+    group = {.first = cut, .end = {}};
   }
-  for (const CatalogueWrite& write : writes) {
-    const auto* marked = ctx.await<Result<Applied>>(
-        [&](auto done) { ports_->catalogue.write(write, std::move(done)); });
-    if (marked == nullptr) return wait();
-    // A row has come to name another server meanwhile, and nothing of this write was written. What
-    // is read next is less. If it was not less this time, something else is wrong: with a pause.
-    if (marked->status().code() == StatusCode::kFailedPrecondition) {
-      if (left.size() == regions_.size()) return retry(marked->status());
-      regions_.clear();
-      for (const RegionInfo* const region : left) regions_.push_back(*region);
-      return next(Step::kAssign);
-    }
-    if (!marked->ok()) return retry(marked->status());
-  }
-  std::uint32_t spread = 0;
-  for (const RegionInfo* const region : left) {
-    ctx.spawn(TransitRegionState::assign(*ports_, *region, {.spread = spread++, .from = server_}));
-  }
+  ctx.spawn(AssignServerRegions(*ports_, server_, group));
   // Now and not only after CHECK: a region that cannot be opened, because a file of it is damaged,
   // must not keep the edits of all others from the peers. Nor do peers that cannot be listed keep
   // the regions closed: CLAIM_REPLICATION_QUEUES asks again.
   if (peers->ok()) spawn_claims(ctx, peers->value());
-  regions_.clear();
+  cuts_.clear();
   return next(Step::kCheck);
 }
 
 ServerCrash::Flow ServerCrash::check(StepContext& ctx) {
   const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
-      [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
+      [&](auto done) { ports_->catalogue.regions_on(server_, {}, std::move(done)); });
   const auto* peers = ctx.await<Result<std::vector<std::string>>>(
       [&](auto done) { ports_->peers.list_peers(std::move(done)); });
   if (rows == nullptr || peers == nullptr) return wait();

@@ -41,9 +41,9 @@ const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableNa
 /// kInvalidArgument: the catalogue cannot take add_closed(regions) in one write.
 [[nodiscard]] Status check_regions(const std::vector<RegionInfo>& regions);
 
-/// How many regions one step starts children for; the step comes again for the rest. 4096, and
-/// 2 MiB of keys: with locks and records a child takes up to a kilobyte, so the record of the step
-/// is well below what a store takes at once. A plain value.
+/// How many regions one step starts children for; the step comes again for the rest, or each part
+/// has a procedure that does. 4096, and 2 MiB of keys: with locks and records a child takes up to a
+/// kilobyte, so the record of the step is well below what a store takes at once. A plain value.
 class SpawnRound {
  public:
   /// Whether one more has room. The first one always has.

@@ -159,10 +159,12 @@ void MetaCatalogue::read_region(std::string id, Completion<Result<std::optional<
   if (local) return read_local(ClusterCall::kReadRegion, std::move(done), std::move(read));
   read_rows(ClusterCall::kReadRegion, std::move(done), std::move(read));
 }
-void MetaCatalogue::regions_on(ServerName server, Completion<Result<std::vector<RegionRow>>> done) {
-  read_rows(
-      ClusterCall::kRegionsOn, std::move(done),
-      [server = std::move(server)](const CatalogueState& rows) { return rows.regions_on(server); });
+void MetaCatalogue::regions_on(ServerName server, RegionIds ids,
+                               Completion<Result<std::vector<RegionRow>>> done) {
+  read_rows(ClusterCall::kRegionsOn, std::move(done),
+            [server = std::move(server), ids = std::move(ids)](const CatalogueState& rows) {
+              return rows.regions_on(server, ids);
+            });
 }
 void MetaCatalogue::read_server(ServerName name, Completion<Result<ServerRow>> done) {
   read_local(ClusterCall::kReadServer, std::move(done),

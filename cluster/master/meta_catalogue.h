@@ -70,7 +70,8 @@ class MetaCatalogue final : public Catalogue {
   void read_table(TableName name, Completion<Result<std::optional<TableRow>>> done) override;
   void regions_of(TableName table, Completion<Result<std::vector<RegionRow>>> done) override;
   void read_region(std::string id, Completion<Result<std::optional<RegionRow>>> done) override;
-  void regions_on(ServerName server, Completion<Result<std::vector<RegionRow>>> done) override;
+  void regions_on(ServerName server, RegionIds ids,
+                  Completion<Result<std::vector<RegionRow>>> done) override;
   void read_server(ServerName name, Completion<Result<ServerRow>> done) override;
   void write(CatalogueWrite write, Completion<Result<Applied>> done) override;
 

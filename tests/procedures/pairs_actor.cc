@@ -65,6 +65,7 @@ constexpr std::array kChildren{
     ChildKind{"cluster.CloseRegion", Actor::kUnassign},
     ChildKind{"cluster.SplitLog", Actor::kServerCrash},
     ChildKind{"cluster.SplitLogRemote", Actor::kServerCrash},
+    ChildKind{"cluster.AssignServerRegions", Actor::kServerCrash},
     ChildKind{"cluster.ClaimQueues", Actor::kServerCrash},
     ChildKind{"cluster.RefreshPeer", Actor::kAddPeer},
 };

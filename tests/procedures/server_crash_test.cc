@@ -355,7 +355,7 @@ TEST_CASE("nobody claims the queues of a server that is not dead") {
   story.check_end();
 }
 
-TEST_CASE("regions that one round cannot move are moved in the next one") {
+TEST_CASE("regions that are more than one step can move are all moved") {
   // Upstream skipped regions that a crash procedure did not know of when it began.
   RegionWorld story(1, 1);
   const ServerName dead = story.servers[0];

@@ -74,9 +74,10 @@ class Catalogue {
   /// The regions of a table, in any state, in order of start key, then of end key.
   virtual void regions_of(TableName table, Completion<Result<std::vector<RegionRow>>> done) = 0;
   virtual void read_region(std::string id, Completion<Result<std::optional<RegionRow>>> done) = 0;
-  /// Every region that is, is being opened, or was at its crash, on `server`. CLOSED, SPLIT and
-  /// FAILED_OPEN regions are nowhere.
-  virtual void regions_on(ServerName server, Completion<Result<std::vector<RegionRow>>> done) = 0;
+  /// Every region of `ids` that is, is being opened, or was at its crash, on `server`, in order of
+  /// id. CLOSED, SPLIT and FAILED_OPEN regions are nowhere.
+  virtual void regions_on(ServerName server, RegionIds ids,
+                          Completion<Result<std::vector<RegionRow>>> done) = 0;
   /// The row of a server; one that says kOnline when there is none.
   virtual void read_server(ServerName name, Completion<Result<ServerRow>> done) = 0;
 

@@ -73,7 +73,8 @@ class CatalogueState {
   [[nodiscard]] std::optional<TableRow> table(const TableName& name) const;
   [[nodiscard]] std::vector<RegionRow> regions_of(const TableName& table) const;
   [[nodiscard]] std::optional<RegionRow> region(const std::string& id) const;
-  [[nodiscard]] std::vector<RegionRow> regions_on(const ServerName& server) const;
+  [[nodiscard]] std::vector<RegionRow> regions_on(const ServerName& server,
+                                                  const RegionIds& ids = {}) const;
   [[nodiscard]] ServerRow server(const ServerName& name) const;
 
   /// All rows, for those who keep them elsewhere.

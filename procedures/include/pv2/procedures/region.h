@@ -32,6 +32,17 @@ struct RegionInfo {
   friend bool operator==(const RegionInfo&, const RegionInfo&) = default;
 };
 
+/// The ids of regions from `first` on, and before `end`. Empty: without that bound. A plain value.
+struct RegionIds {
+  std::string first;
+  std::string end;
+
+  void fields(auto& f) {
+    f(1, "first", first);
+    f(2, "end", end);
+  }
+};
+
 /// "region 0123456789abcdef of table default:t", for messages.
 [[nodiscard]] std::string to_string(const RegionInfo& region);
 

@@ -24,10 +24,10 @@
 //     SPLIT_META_LOGS             meta logs left           a SplitLog for each
 //     DELETE_SPLIT_META_WALS_DIR  meta logs left           meta_recovered
 //     ASSIGN_META                                          ABNORMALLY_CLOSED; the region's child
-//     GET_REGIONS                 regions on the server    persists them
+//     GET_REGIONS                 regions on the server    persists how they are divided
 //     SPLIT_LOGS                  logs left                a SplitLog for each
 //     DELETE_SPLIT_WALS_DIR       logs left                RECOVERED; removes the directory
-//     ASSIGN                      regions on it, peers     ABNORMALLY_CLOSED; a child for each;
+//     ASSIGN                      peers                    an AssignServerRegions for each group,
 //                                                          a ClaimQueues for each peer
 //     CHECK                       regions on it, peers
 //     CLAIM_REPLICATION_QUEUES    peers                    a ClaimQueues for each peer
@@ -35,7 +35,10 @@
 //
 // The queues are claimed in ASSIGN, so that they do not wait for a region that cannot be opened,
 // and once more in CLAIM_REPLICATION_QUEUES: what came late, and what a procedure stored by an
-// earlier version did not claim before.
+// earlier version did not claim before. All groups are assigned at the same time: one region that
+// cannot be opened, or a queue that cannot be claimed, keeps no other region closed. CHECK begins
+// anew for a row that came late, and for what a procedure stored by an earlier version, which knew
+// no groups, could not start in one step.
 //
 // It never fails and is never undone; a server or port that cannot be reached is asked again. Each
 // step may run again after a crash: what it writes has an effect key, and its children are part of
@@ -76,8 +79,8 @@ enum class ServerCrashStep {
   kClaimReplicationQueues = 11,
 };
 
-/// Threads: as Procedure. Lock: the server, exclusively. It locks no table: its children lock their
-/// regions.
+/// Threads: as Procedure. Lock: the server, exclusively. It locks no table: what its children start
+/// locks its own region.
 class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
  public:
   using Step = ServerCrashStep;
@@ -102,9 +105,10 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
 
   void fields(auto& f) {
     f.arg(1, "server", server_);
-    f(2, "regions", regions_);
+    // 2 was "regions"
     f(3, "carries_meta", carries_meta_);
     f(4, "recovered", recovered_);
+    f(5, "cuts", cuts_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -130,9 +134,9 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
   ServerName server_;
   // Not persisted: the engine asks for it once, at submission, and keeps it.
   Priority priority_ = Priority::kHigh;
-  bool carries_meta_ = false;        ///< START found that it has the catalogue's region.
-  bool recovered_ = false;           ///< All its logs are split.
-  std::vector<RegionInfo> regions_;  ///< The regions that GET_REGIONS found.
+  bool carries_meta_ = false;      ///< START found that it has the catalogue's region.
+  bool recovered_ = false;         ///< All its logs are split.
+  std::vector<std::string> cuts_;  ///< The first id of each group of regions but the first group.
 };
 
 /// The nonce for the crash of `server`: the same for every observer of the crash.
