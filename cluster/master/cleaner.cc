@@ -11,9 +11,9 @@
 namespace pv2::cluster {
 
 Cleaner::Cleaner(std::shared_ptr<Transport> transport, const FileTree& files,
-                 const ClusterLayout& layout, WorkQueue& queue, const MasterOptions& options,
+                 const ClusterLayout& layout, Queues queues, const MasterOptions& options,
                  Events events)
-    : queue_(queue),
+    : queues_(queues),
       every_(options.clean_up_every),
       events_(std::move(events)),
       old_files_(files, layout,
@@ -25,24 +25,34 @@ void Cleaner::start() {
 }
 
 void Cleaner::look() {
-  queue_.run([this, now = tasks_.now(), post = tasks_.poster()] {
-    const OldFiles::Look look = old_files_.look(now);
+  queues_.recovery.run([this, now = tasks_.now(), post = tasks_.poster()] {
+    const OldFiles::Look look = old_files_.look_at_logs(now);
     const auto directories = old_files_.queue_directories();
     post([this, look, found = directories.ok() ? *directories : std::vector<Directory>()] {
-      take(look, found);
+      take(look, "old logs");
+      claim(found);
+      look_at_archive();
+    });
+  });
+}
+
+void Cleaner::look_at_archive() {
+  queues_.tables.run([this, now = tasks_.now(), post = tasks_.poster()] {
+    post([this, look = old_files_.look_at_archive(now)] {
+      take(look, "archived regions");
       start();
     });
   });
 }
 
-void Cleaner::take(const OldFiles::Look& look, const std::vector<Directory>& directories) {
+void Cleaner::take(const OldFiles::Look& look, std::string_view what) {
   if (!look.status.ok()) {
-    events_.say("old files are left for now: " + look.status.to_string());
+    events_.say(fmt::format("{} are left for now: {}", what, look.status.to_string()));
   }
-  if (look.logs + look.regions > 0) {
-    events_.say(fmt::format("removed {} old logs, and the archived files of {} regions", look.logs,
-                            look.regions));
-  }
+  if (look.removed > 0) events_.say(fmt::format("removed {} {}", look.removed, what));
+}
+
+void Cleaner::claim(const std::vector<Directory>& directories) {
   for (const Directory& directory : directories) {
     if (!events_.is_retired(directory.second) || !claiming_.insert(directory).second) continue;
     events_.claim(directory, [this, directory, post = tasks_.poster()] {

@@ -2,7 +2,8 @@
 //
 // Cleaner: from time to time has old files removed (old_files.h), and queues of replication claimed
 // that a dead server has left after its crash was recovered: a server that is fenced, and does not
-// know it yet, can begin one. The files are looked at on the queue of work on files.
+// know it yet, can begin one. Each kind of files is looked at on the queue of work on which the
+// master changes them: old_files.h says why.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,13 @@ class Cleaner {
     std::function<void(const std::string& line)> say;
   };
 
+  struct Queues {
+    WorkQueue& recovery;  ///< Of fences and of work on peers.
+    WorkQueue& tables;
+  };
+
   Cleaner(std::shared_ptr<Transport> transport, const FileTree& files, const ClusterLayout& layout,
-          WorkQueue& queue, const MasterOptions& options, Events events);
+          Queues queues, const MasterOptions& options, Events events);
 
   /// From now on it looks by itself.
   void start();
@@ -44,12 +51,14 @@ class Cleaner {
 
  private:
   void look();
-  void take(const OldFiles::Look& look, const std::vector<Directory>& directories);
+  void look_at_archive();
+  void take(const OldFiles::Look& look, std::string_view what);
+  void claim(const std::vector<Directory>& directories);
 
-  WorkQueue& queue_;
+  const Queues queues_;
   const Duration every_;
   const Events events_;
-  OldFiles old_files_;  ///< Used on the queue.
+  OldFiles old_files_;  ///< Used on the queues.
   std::set<Directory> claiming_;
   LoopTasks tasks_;
 };

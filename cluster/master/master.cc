@@ -94,7 +94,7 @@ struct Master::Parts {
       : options(std::move(given_options)),
         transport(ground.transport),
         files(ground.files),
-        file_work(ground.file_work),
+        recovery_work(ground.recovery_work),
         layout(options.root),
         on_end(std::move(ground.on_end)),
         probe(options.probe),
@@ -120,7 +120,7 @@ struct Master::Parts {
         tables(files, layout),
         logs(files, layout),
         peers(files, layout),
-        catalogue(transport, local, ground.file_work, probe,
+        catalogue(transport, local, ground.recovery_work, probe,
                   {.server_changed = [this](const ServerRow& row) { server_changed(row); },
                    .meta_changed = [this](const RegionRow&) { meta.host_changed(); },
                    .on_fatal = [this](const Status& why) { end(why); }}),
@@ -129,11 +129,11 @@ struct Master::Parts {
               .on_later_epoch = [this] { look_for_successor(); },
               .notice = [this](const std::string& line) { say(LogLevel::kWarning, line); }}),
         server_calls(transport, dispatcher, registry, catalogue, slots, probe),
-        table_files(tables, ground.file_work, probe),
-        server_logs(logs, ground.file_work, probe),
-        peer_storage(peers, ground.file_work),
-        descriptors(tables, ground.file_work),
-        cleaner(transport, files, layout, ground.file_work, options,
+        table_files(tables, ground.table_work, probe),
+        server_logs(logs, ground.recovery_work, probe),
+        peer_storage(transport, peers, ground.recovery_work, ground.peer_looks),
+        descriptors(tables, ground.table_work),
+        cleaner(transport, files, layout, {ground.recovery_work, ground.table_work}, options,
                 {.is_retired = [this](const ServerName& server) { return is_retired(server); },
                  .claim = [this](const Cleaner::Directory& queues,
                                  std::function<void()> done) { claim(queues, std::move(done)); },
@@ -170,7 +170,7 @@ struct Master::Parts {
   const MasterOptions options;
   const std::shared_ptr<Transport> transport;
   const FileTree& files;
-  WorkQueue& file_work;
+  WorkQueue& recovery_work;
   const ClusterLayout layout;
   const std::function<void(const Status&)> on_end;
   const Probe probe;
@@ -311,7 +311,7 @@ Status Master::Parts::begin() {
 }
 
 void Master::Parts::look_for_strangers() {
-  file_work.run([this, logs = this->logs, post = tasks.poster()] {
+  recovery_work.run([this, logs = this->logs, post = tasks.poster()] {
     post([this, directories = logs.servers()] {
       std::vector<ServerName> named;
       if (directories.ok()) {
@@ -320,7 +320,7 @@ void Master::Parts::look_for_strangers() {
           const bool is_ghost = state == ServerState::kRetired;
           if (!is_ghost) named.push_back(directory.server);
           if (!is_ghost) continue;
-          file_work.run(
+          recovery_work.run(
               [logs = this->logs, server = directory.server] { (void)logs.remove_ghost(server); });
         }
       }
@@ -420,7 +420,7 @@ void Master::Parts::end(const Status& why) {
 // where one of this cluster did. But a successor has written its epoch before it spoke to anybody.
 void Master::Parts::look_for_successor() {
   if (std::exchange(looks_for_successor, true)) return;
-  file_work.run([this, &files = files, path = state_file(layout), post = tasks.poster()] {
+  recovery_work.run([this, &files = files, path = state_file(layout), post = tasks.poster()] {
     const auto state = LocalState::open(files, path);
     post([this, read = state.status(), there = state.ok() ? state->contents().epoch : 0] {
       looks_for_successor = false;
@@ -453,6 +453,7 @@ Master::~Master() {
   parts_->executor->stop();
   // The executor and the watch go before these, whose tasks ask them.
   parts_->server_calls.end();
+  parts_->peer_storage.end();
   parts_->meta.end();
   parts_->catalogue.end();
   parts_->dispatcher.end();

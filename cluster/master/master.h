@@ -35,13 +35,20 @@
 namespace pv2::cluster {
 
 /// What a master runs on. The files and queues outlive it. Queues with threads are ended, and
-/// manual ones cleared, before the master is destroyed.
+/// manual ones cleared, before the master is destroyed; but for `peer_looks`, whose work may hang.
 struct MasterGround {
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Clock> clock;
   const FileTree& files;
-  WorkQueue& file_work;  ///< For what reads and writes the directories of tables and logs.
+  /// For the directories of tables, which have many files: work may take minutes.
+  WorkQueue& table_work;
+  /// For what the recovery of a server waits for: the directories of logs, the master's own file,
+  /// peers and their queues. Short work.
+  WorkQueue& recovery_work;
   WorkQueue& link_work;  ///< Ends connections. Short work.
+  /// For what reads directories of other clusters, whose file systems may hang. With several
+  /// threads: each directory that hangs keeps one.
+  WorkQueue& peer_looks;
   std::unique_ptr<ProcedureStore> store;
   /// Called once, on the loop, when the master ends itself. It may not destroy the master.
   std::function<void(const Status&)> on_end;

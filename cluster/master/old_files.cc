@@ -24,11 +24,15 @@ std::set<std::tuple<std::string, ServerName, ServerName>> holders(
 
 }  // namespace
 
-OldFiles::Look OldFiles::look(SteadyTime now) {
+OldFiles::Look OldFiles::look_at_logs(SteadyTime now) {
   Look look;
-  if (Status bad = look_at_logs(now, look); !bad.ok()) look.status = bad;
-  const Status archive = look_at_archive(now, look);
-  if (look.status.ok()) look.status = archive;
+  if (Status bad = remove_logs(now, look); !bad.ok()) look.status = bad;
+  return look;
+}
+
+OldFiles::Look OldFiles::look_at_archive(SteadyTime now) {
+  Look look;
+  look.status = remove_archived(now, look);
   return look;
 }
 
@@ -55,7 +59,7 @@ Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Look& look) 
   return std::optional(std::move(needed));
 }
 
-Status OldFiles::look_at_logs(SteadyTime now, Look& look) {
+Status OldFiles::remove_logs(SteadyTime now, Look& look) {
   const Result<std::vector<std::string>> names = files_.list(layout_.old_wals());
   if (!names.ok()) return names.status();
   const auto needed = first_needed(look);
@@ -73,16 +77,16 @@ Status OldFiles::look_at_logs(SteadyTime now, Look& look) {
     const std::string path = layout_.old_wals() + "/" + name;
     if (const auto known = logs_since_.find(path); known != logs_since_.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.logs_kept)) continue;
-    if (look.logs == options_.removals_max) continue;
-    if (look.logs == 0) {
+    if (look.removed == options_.removals_max) continue;
+    if (look.removed == 0) {
       if (Status bad = sync_queues(); !bad.ok()) return bad;
     }
     if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
     since.erase(path);
-    ++look.logs;
+    ++look.removed;
   }
   logs_since_ = std::move(since);
-  return look.logs == 0 ? Status() : files_.sync_directory(layout_.old_wals());
+  return look.removed == 0 ? Status() : files_.sync_directory(layout_.old_wals());
 }
 
 Status OldFiles::sync_queues() const {
@@ -124,7 +128,7 @@ Result<std::optional<TableName>> OldFiles::next_table() {
   return last_table_;
 }
 
-Status OldFiles::look_at_archive(SteadyTime now, Look& look) {
+Status OldFiles::remove_archived(SteadyTime now, Look& look) {
   const auto table = next_table();
   if (!table.ok()) return table.status();
   if (!*table) return {};
@@ -147,13 +151,13 @@ Status OldFiles::look_at_archive(SteadyTime now, Look& look) {
     const std::string path = layout_.archive(**table, id);
     if (const auto known = before.find(path); known != before.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.archive_kept)) continue;
-    if (look.regions == options_.removals_max) continue;
-    if (look.regions == 0) {
+    if (look.removed == options_.removals_max) continue;
+    if (look.removed == 0) {
       if (Status bad = sync_regions(**table); !bad.ok()) return bad;
     }
     if (Status bad = files_.remove_tree(path); !bad.ok()) return bad;
     since.erase(path);
-    ++look.regions;
+    ++look.removed;
     --left;
   }
   before = std::move(since);

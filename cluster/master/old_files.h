@@ -10,12 +10,13 @@
 //   the peer was not promised them (log_reader.h, server_replication.h).
 // - A queue that changes hands during the look may be missed. So the look lists the queues twice,
 //   and removes nothing if they differ. Two moves of one queue within a look are not possible: for
-//   the second one the first claimer's crash has to be recovered, which needs the queue of work
-//   that the look runs on.
+//   the second one the first claimer's crash has to be recovered, whose fence and whose list of
+//   peers need the queue of work that the look runs on.
 // - A queue whose position cannot be read needs all logs of its owner.
 //
 // Why a store file that a region needs stays: references are made, and files archived, by the
-// master alone, on the queue of work that the look runs on. Servers only drop references.
+// master alone, on the queue of work that this look runs on, which is another one: archiving a
+// table takes long, and no fence waits for it. Servers only drop references.
 //
 // Somebody may have renamed a position or a list of files and have died before its sync. A power
 // cut then brings back the one before, which needs what a look has removed. So a look makes durable
@@ -51,7 +52,8 @@ struct OldFilesOptions {
   std::size_t removals_max = 256;                    ///< In one look, of each kind.
 };
 
-/// Used by one thread at a time: that of the master's work on files. `files` outlives it.
+/// Used by one thread at a time: that of the master's work on recoveries for logs and queues, and
+/// that of its work on tables for the archive. `files` outlives it.
 class OldFiles {
  public:
   OldFiles(const FileTree& files, const ClusterLayout& layout, OldFilesOptions options)
@@ -63,12 +65,13 @@ class OldFiles {
 
   /// What a look has removed, and what went wrong; then some files stay until a later look.
   struct Look {
-    std::size_t logs = 0;
-    std::size_t regions = 0;  ///< Of which the archive had files.
+    std::size_t removed = 0;  ///< Logs, or regions of which the archive had files.
     Status status{};
   };
-  /// Looks at all old logs, and at one table of the archive: another one each time.
-  Look look(SteadyTime now);
+  /// Looks at all old logs.
+  Look look_at_logs(SteadyTime now);
+  /// Looks at one table of the archive: another one each time.
+  Look look_at_archive(SteadyTime now);
   /// Every server that has a directory of queues for a peer, with that peer.
   [[nodiscard]] Result<std::vector<std::pair<std::string, ServerName>>> queue_directories() const {
     return queues_.directories();
@@ -79,8 +82,8 @@ class OldFiles {
   /// By owner: the first log that some queue needs.
   using FirstNeeded = std::map<ServerName, std::uint64_t>;
 
-  Status look_at_logs(SteadyTime now, Look& look);
-  Status look_at_archive(SteadyTime now, Look& look);
+  Status remove_logs(SteadyTime now, Look& look);
+  Status remove_archived(SteadyTime now, Look& look);
   /// No value: queues change hands just now. Puts what is wrong with single queues into `look`.
   [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Look& look) const;
   [[nodiscard]] Result<std::optional<TableName>> next_table();

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each call as work on the queue.
+// Each call as work on a queue.
 
 #include "master/peer_storage_port.h"
 
+#include <chrono>
 #include <utility>
 
 namespace pv2::cluster {
+namespace {
+
+// A file system that answers at all reads a small file in less, also one that is far away and busy.
+constexpr Duration kAnswerMax = std::chrono::seconds(10);
+
+Status no_answer(const std::string& root) {
+  return {
+      StatusCode::kUnavailable,
+      "the directory " + root +
+          " of the peer has not answered for 10 s; mend the file system that it is on, or abort "
+          "this change of the peer"};
+}
+
+}  // namespace
 
 void PeerStoragePort::read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) {
   queue_.run([this, id = std::move(id), done] { done(peers_.read(id)); });
@@ -27,7 +42,23 @@ void PeerStoragePort::remove_peer(std::string id, std::string /*effect_key*/,
 }
 
 void PeerStoragePort::is_own_cluster(std::string root, Completion<Result<bool>> done) {
-  queue_.run([this, root = std::move(root), done] { done(peers_.is_own_cluster(root)); });
+  tasks_.post([this, root = std::move(root), done] { look(root, done); });
+}
+
+void PeerStoragePort::look(const std::string& root, const Completion<Result<bool>>& done) {
+  // Of a completion only the first call counts.
+  tasks_.after(kAnswerMax, [root, done] { done(no_answer(root)); });
+  const auto [look, is_new] = looks_.try_emplace(root);
+  std::erase_if(look->second, [](const auto& waiting) { return !waiting.is_awaited(); });
+  look->second.push_back(done);
+  // A file system that hangs does not collect looks.
+  if (!is_new) return;
+  look_queue_.run([this, peers = peers_, root, post = tasks_.poster()] {
+    post([this, root, is_own = peers.is_own_cluster(root)] {
+      const auto ended = looks_.extract(root);
+      for (const auto& waiting : ended.mapped()) waiting(is_own);
+    });
+  });
 }
 
 void PeerStoragePort::has_queues(std::string id, Completion<Result<bool>> done) {

@@ -1,20 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeerStoragePort: the port PeerStorage over the files of peers.
+// PeerStoragePort: the port PeerStorage over the files of peers. The directory of another cluster
+// may be on a file system that hangs, so it is looked at on a queue of its own, one look at a time
+// for each directory.
+//
+// How it fails: a look that takes too long is kUnavailable for those who wait for it. It stays
+// under way, and whoever asks for the same directory meanwhile gets its answer.
 
 #pragma once
 
 #include <pv2/procedures/peer_storage.h>
 
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "storage/peer_files.h"
 #include "storage/work_queue.h"
+#include "wire/loop_tasks.h"
 
 namespace pv2::cluster {
 
-/// Thread-safe. `peers` and `queue` outlive it and what it has put in the queue.
+/// Thread-safe. `peers` and `queue` outlive it and what it has put in the queue; `looks`, and the
+/// files of `peers`, outlive what it has put there, which may be longer than it lives.
 class PeerStoragePort final : public PeerStorage {
  public:
-  PeerStoragePort(const PeerFiles& peers, WorkQueue& queue) : peers_(peers), queue_(queue) {}
+  PeerStoragePort(std::shared_ptr<Transport> transport, const PeerFiles& peers, WorkQueue& queue,
+                  WorkQueue& looks)
+      : peers_(peers), queue_(queue), look_queue_(looks), tasks_(std::move(transport)) {}
+
+  /// From now on nobody is told what a look has found.
+  void end() { tasks_.end(); }
 
   void read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) override;
   void list_peers(Completion<Result<std::vector<std::string>>> done) override;
@@ -25,8 +42,15 @@ class PeerStoragePort final : public PeerStorage {
   void remove_queues(std::string id, std::string effect_key, Completion<Status> done) override;
 
  private:
+  using Waiting = std::vector<Completion<Result<bool>>>;
+
+  void look(const std::string& root, const Completion<Result<bool>>& done);
+
   const PeerFiles& peers_;
   WorkQueue& queue_;
+  WorkQueue& look_queue_;
+  std::map<std::string, Waiting> looks_;  ///< Under way, by directory. Used on the loop.
+  LoopTasks tasks_;
 };
 
 }  // namespace pv2::cluster

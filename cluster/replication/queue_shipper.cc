@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The logs are read, and positions recorded, on the work queue; everything else is on the loop.
+// The peer's directory is read on a queue of its own; the logs are read, and positions recorded, on
+// the work queue; everything else is on the loop.
 
 #include "replication/queue_shipper.h"
 
@@ -15,6 +16,8 @@ constexpr Duration kPauseMin = std::chrono::milliseconds(100);
 constexpr Duration kPauseMax = std::chrono::seconds(10);
 // How often a queue that may not ship looks how far behind it is.
 constexpr Duration kMeasureEvery = std::chrono::seconds(5);
+// A directory that has not answered for so long is told to people.
+constexpr Duration kAnswerMax = std::chrono::seconds(10);
 
 Result<std::string> read_id(const FileTree& files, const std::string& root) {
   Result<std::string> id = files.read(ClusterLayout(root).cluster_id());
@@ -39,7 +42,7 @@ QueueShipper::QueueShipper(ShipperGround ground, StoredQueue queue, ClusterClien
 }
 
 void QueueShipper::configure(const PeerRow& peer) {
-  is_outdated_ = is_busy_;  // it was begun as the peer was before
+  outdate();  // it was begun as the peer was before
   is_enabled_ = peer.enabled;
   tables_ = peer.config.tables;
   peer_root_ = peer.config.cluster;
@@ -50,7 +53,7 @@ void QueueShipper::configure(const PeerRow& peer) {
 
 void QueueShipper::stop() {
   is_stopped_ = true;
-  is_outdated_ = is_busy_;
+  outdate();
   sender_->stop();
 }
 
@@ -58,6 +61,8 @@ void QueueShipper::when_current(std::function<void()> current) {
   if (!is_outdated_) return current();
   waiting_.push_back(std::move(current));
 }
+
+void QueueShipper::outdate() { is_outdated_ = is_busy_ && !looks_since_; }
 
 void QueueShipper::become_current() {
   is_outdated_ = false;
@@ -84,19 +89,47 @@ QueueStatus QueueShipper::status() const {
           .offset = queue_.position.offset,
           .bytes_behind = bytes_behind(),
           .edits_shipped = shipped_,
-          .problem = problem_.ok() ? "" : problem_.to_string()};
+          .problem = problem()};
+}
+
+std::string QueueShipper::problem() const {
+  if (looks_since_ && ground_.tasks.now() - *looks_since_ >= kAnswerMax) {
+    return "the directory " + peer_root_ +
+           " of the peer does not answer, and nothing is shipped; mend the file system that it is "
+           "on, or remove the peer";
+  }
+  return problem_.ok() ? "" : problem_.to_string();
 }
 
 void QueueShipper::look() {
   if (is_stopped_ || is_busy_ || is_at_end() || ground_.tasks.now() < not_before_) return;
   is_busy_ = true;
-  read();
+  begin();
 }
 
-void QueueShipper::read() {
+void QueueShipper::begin() {
   become_current();
+  if (is_enabled_) return look_at_peer();
+  read(Status(StatusCode::kUnavailable, "the peer was not looked at: it is disabled"));
+}
+
+void QueueShipper::look_at_peer() {
+  looks_since_ = ground_.tasks.now();
+  // Read for each part: the directory may be a link that now leads elsewhere.
+  ground_.looks.run([self = shared_from_this(), &files = ground_.files, root = peer_root_,
+                     post = ground_.tasks.poster()] {
+    post([self, id = read_id(files, root)] {
+      self->looks_since_.reset();
+      if (self->is_stopped_) return self->become_idle();
+      self->read(id);
+    });
+  });
+}
+
+void QueueShipper::read(Result<std::string> peer_cluster) {
   const auto found = std::make_shared<Found>();
-  Question question{queue_, recorded_, std::nullopt, peer_root_, tables_, is_enabled_};
+  Question question{queue_,  recorded_,  std::nullopt, peer_root_, std::move(peer_cluster),
+                    tables_, is_enabled_};
   if (!is_of_dead()) question.durable_end = durable_end_();
   ground_.work.run([self = shared_from_this(), found, question, ground = ground_,
                     post = ground_.tasks.poster()] {
@@ -120,9 +153,8 @@ void QueueShipper::read_now(const ShipperGround& ground, Question question, Foun
 
 void QueueShipper::read_part(const ShipperGround& ground, const Question& question, Found& found) {
   const StoredQueue& queue = question.queue;
-  // Both ids are read for each part: the peer's directory may be a link that now leads elsewhere.
   const Result<std::string> own = read_id(ground.files, ground.layout.root());
-  const Result<std::string> other = read_id(ground.files, question.peer_root);
+  const Result<std::string>& other = question.peer_cluster;
   found.status = own.ok() ? other.status() : own.status();
   if (!found.status.ok()) return;
   found.filter = {question.tables, *own, *other};
@@ -232,7 +264,7 @@ void QueueShipper::go_back(LogPosition stored) {
 void QueueShipper::go_on(const FoundPointer& found) {
   problem_ = Status();
   pause_ = kPauseMin;
-  if (is_enabled_ && !found->is_end) return read();
+  if (is_enabled_ && !found->is_end) return begin();
   become_idle();
 }
 

@@ -2,9 +2,9 @@
 //
 // QueueShipper: ships one queue to the peer: the logs of one server from the recorded position on.
 //
-//     read the position and a part of the logs -> send its edits -> all acknowledged
-//          ^                                                           |
-//          |____________________ record the position <_________________|
+//     look at the peer -> read the position and a part of the logs -> send its edits
+//          ^                                                              |
+//          |_________ record the position <- all acknowledged <___________|
 //
 // Invariants:
 // - The recorded position is before every entry that was not acknowledged by the other cluster. So
@@ -16,7 +16,9 @@
 //   two clusters are read for each part; a server refuses edits that have come through its cluster,
 //   in case the peer's directory becomes the cluster's own after that.
 // - Nothing begins while the peer is disabled, nor after stop(). when_current() tells when the last
-//   thing has ended that was begun before a change of the peer, or before stop().
+//   thing has ended that was begun before a change of the peer, or before stop(). It does not wait
+//   for a look at the peer, whose directory may be on a file system that hangs: what follows the
+//   look goes by the peer as it is then.
 // - Nothing is given to the network when the server was fenced, or when its lease is over: a server
 //   that was stopped and is taken for dead is not waited for by a change of a peer. What the client
 //   of the other cluster was given before may go out still.
@@ -52,10 +54,11 @@
 
 namespace pv2::cluster {
 
-/// What a shipper works with; all of it outlives it, and the work that it has put into the queue.
+/// What a shipper works with; all of it outlives it, and the work that it has put into the queues.
 struct ShipperGround {
   LoopTasks& tasks;
   WorkQueue& work;
+  WorkQueue& looks;  ///< For what is read in the peer's directory, which may hang.
   const FileTree& files;
   const ClusterLayout& layout;
   const ServerName& server;  ///< Who ships.
@@ -110,11 +113,14 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
     std::optional<LogPosition> recorded;
     std::optional<LogPosition> durable_end;
     std::string peer_root;
+    Result<std::string> peer_cluster;  ///< Its id.
     std::vector<TableName> tables;
     bool is_enabled = false;
   };
 
-  void read();
+  void begin();
+  void look_at_peer();
+  void read(Result<std::string> peer_cluster);
   static void read_now(const ShipperGround& ground, Question question, Found& found);
   static void read_part(const ShipperGround& ground, const Question& question, Found& found);
   void take(const FoundPointer& found);
@@ -128,8 +134,12 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   void go_back(LogPosition stored);
   void go_on(const FoundPointer& found);
   void rest(const Status& problem);
+  /// The peer changes: what is under way was begun before.
+  void outdate();
   void become_current();
   void become_idle();
+  /// For people.
+  [[nodiscard]] std::string problem() const;
   [[nodiscard]] bool is_of_dead() const { return durable_end_ == nullptr; }
   [[nodiscard]] bool is_at_end() const;
   [[nodiscard]] std::uint64_t bytes_behind() const;
@@ -146,6 +156,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   bool is_stopped_ = false;
   bool is_busy_ = false;
   bool is_outdated_ = false;  ///< It is busy with what was begun before the last change.
+  std::optional<SteadyTime> looks_since_;       ///< It is busy with nothing but a look at the peer.
   std::vector<std::function<void()>> waiting_;  ///< Those of when_current().
   SteadyTime not_before_{};                     ///< The end of a pause.
   Duration pause_{};

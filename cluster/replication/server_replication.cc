@@ -194,6 +194,11 @@ void ServerReplication::take(const Stored& stored, const Done& done) {
 
 Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
   if (peer.client != nullptr) return {};
+  if (peer.looks == nullptr && ground_.make_peer_queue) {
+    auto looks = ground_.make_peer_queue(row.id);
+    if (!looks.ok()) return looks.status();
+    peer.looks = *std::move(looks);
+  }
   // Each server and peer has other pauses, and the same ones in the same run of a simulation.
   const std::uint64_t seed = hash128(to_string(ground_.server) + " " + row.id).first | 1;
   auto client = ClusterClient::open(
@@ -215,12 +220,18 @@ void ServerReplication::forget(const std::string& id, const Done& done) {
     peers_.erase(found);
     for (const auto& [owner, shipper] : peer->queues) shipper->stop();
     when_current(*peer, [this, peer] {
-      // A client does not end on the loop.
-      ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(peer->client))] {});
+      bury(*peer);
       leaving_.erase(peer);
     });
   }
   when_left(id, done);
+}
+
+void ServerReplication::bury(Peer& peer) {
+  // Neither ends on the loop: they have threads, which may hang with the peer's directory.
+  WorkQueue& ends = ground_.peer_ends != nullptr ? *ground_.peer_ends : ground_.work;
+  ends.run([looks = std::shared_ptr<WorkQueue>(std::move(peer.looks)),
+            client = std::shared_ptr<ClusterClient>(std::move(peer.client))] {});
 }
 
 void ServerReplication::when_left(const std::string& id, const Done& done) {
@@ -238,8 +249,9 @@ void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
   if (queue.owner == ground_.server) {
     durable_end = [&log = ground_.log] { return log.durable_end(); };
   }
-  const ShipperGround ground{tasks_,         ground_.work, ground_.files,      ground_.layout,
-                             ground_.server, ground_.log,  ground_.check_lease};
+  WorkQueue& looks = peer.looks != nullptr ? *peer.looks : ground_.work;
+  const ShipperGround ground{tasks_,         ground_.work,   looks,       ground_.files,
+                             ground_.layout, ground_.server, ground_.log, ground_.check_lease};
   const auto shipper = std::make_shared<QueueShipper>(
       ground, queue, *peer.client, std::move(durable_end),
       [this, id = queue.peer](const ServerName& owner) {

@@ -12,6 +12,8 @@
 //   and whoever takes its place looks for queues after the fence.
 // - All changes of queues are made on one work queue, in order. So when a peer was refreshed away,
 //   nothing is recorded for it any more.
+// - What may hang with the directory of a peer is done on a queue of that peer, or by its client:
+//   nobody waits for it but the shipping to that peer.
 //
 // It also reads all peers from time to time, in case it was not told of one.
 
@@ -53,6 +55,7 @@ class ServerReplication final : public ReplicationHost {
  private:
   struct Peer {
     PeerRow row;
+    std::unique_ptr<WorkQueue> looks;  ///< Null: there is none of its own.
     std::unique_ptr<ClusterClient> client;
     std::map<ServerName, std::shared_ptr<QueueShipper>> queues;  ///< By owner.
   };
@@ -81,6 +84,8 @@ class ServerReplication final : public ReplicationHost {
   void take(const Stored& stored, const Done& done);
   void take_all(const StoredPeers& all, const Status& status);
   Status connect(Peer& peer, const PeerRow& row);
+  /// Nothing is under way to it; a look at its directory may be.
+  void bury(Peer& peer);
   /// `done`: no edits are on their way to it, also if it was forgotten before.
   void forget(const std::string& peer, const Done& done);
   void when_left(const std::string& peer, const Done& done);

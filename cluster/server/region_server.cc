@@ -138,7 +138,9 @@ Status RegionServer::Parts::open_replication(const ServerGround& ground) {
          .transport = ground.transport,
          .clock = clock,
          .check_lease = [this] { return context.check_lease(); },
-         .say = context.options.log});
+         .say = context.options.log,
+         .make_peer_queue = ground.make_peer_queue,
+         .peer_ends = ground.peer_ends});
     if (!host.ok()) return host.status().with_context("replication");
     replication = *std::move(host);
     orders.set_replication(replication.get());

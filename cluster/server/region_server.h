@@ -38,6 +38,10 @@ struct ServerGround {
   MakeReplicationHost make_replication{};  ///< Without it the server has no replication.
   /// A queue of its own for replication. Without it replication uses the one of the regions.
   WorkQueue* replication_work = nullptr;
+  /// For what hangs if the directory of another cluster does: ReplicationGround. Without them
+  /// replication uses its own queue.
+  MakePeerQueue make_peer_queue{};
+  WorkQueue* peer_ends = nullptr;
   /// A queue of its own for looks where the master is. Without it the loop looks.
   WorkQueue* looks = nullptr;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process has one server, one thread for the network, one for each queue, and several for
-// operations.
+// A process has one server, one thread for the network, one for each queue, several for operations,
+// and one for each peer, besides that of its client.
 
 #include <pv2/rpc/tcp_transport.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,12 @@ int cannot_start(const Status& why) {
   return 1;
 }
 
+Result<std::unique_ptr<WorkQueue>> make_peer_queue(const std::string& peer) {
+  auto started = ThreadWorkQueue::start("looks at peer " + peer);
+  if (!started.ok()) return started.status();
+  return Result<std::unique_ptr<WorkQueue>>(*std::move(started));
+}
+
 /// The threads of a server. They live until the process ends.
 struct Threads {
   std::unique_ptr<ThreadWorkQueue> log;
@@ -33,6 +40,7 @@ struct Threads {
   std::unique_ptr<ThreadWorkQueue> operations;
   std::unique_ptr<ThreadWorkQueue> regions;
   std::unique_ptr<ThreadWorkQueue> replication;
+  std::unique_ptr<ThreadWorkQueue> peer_ends;
   std::unique_ptr<ThreadWorkQueue> looks;
   std::unique_ptr<ThreadWorkQueue> meta_log;
   std::unique_ptr<ThreadWorkQueue> meta_calls;
@@ -47,9 +55,9 @@ struct Threads {
     for (const Kind& kind :
          {Kind{&log, "log"}, Kind{&calls, "calls"},
           Kind{&operations, "operations", kOperationThreads}, Kind{&regions, "regions"},
-          Kind{&replication, "replication"}, Kind{&looks, "looks for the master"},
-          Kind{&meta_log, "meta log"}, Kind{&meta_calls, "meta calls"},
-          Kind{&meta_regions, "meta regions"}}) {
+          Kind{&replication, "replication"}, Kind{&peer_ends, "ends of peers"},
+          Kind{&looks, "looks for the master"}, Kind{&meta_log, "meta log"},
+          Kind{&meta_calls, "meta calls"}, Kind{&meta_regions, "meta regions"}}) {
       auto started = ThreadWorkQueue::start(kind.name, kind.threads);
       if (!started.ok()) return started.status();
       *kind.queue = *std::move(started);
@@ -82,6 +90,8 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
                     },
                 .make_replication = std::move(make_replication),
                 .replication_work = threads.replication.get(),
+                .make_peer_queue = make_peer_queue,
+                .peer_ends = threads.peer_ends.get(),
                 .looks = threads.looks.get()});
   if (!server.ok()) return cannot_start(server.status());
   std::printf("ready %s %s\n", to_string((*server)->name()).c_str(), (*server)->address().c_str());

@@ -46,6 +46,8 @@ class ReplicationHost {
   [[nodiscard]] virtual std::vector<PeerStatus> status() const = 0;
 };
 
+using MakePeerQueue = std::function<Result<std::unique_ptr<WorkQueue>>(const std::string& peer)>;
+
 /// What a host may use. All of it outlives the host.
 struct ReplicationGround {
   ServerName server;
@@ -58,6 +60,12 @@ struct ReplicationGround {
   /// On the loop. OK: the master has not taken the server for dead because of its silence.
   std::function<Status()> check_lease;
   LogSink say{};
+  /// Makes a queue for what is read in the directory of one peer, whose file system may hang: then
+  /// nothing else waits for it. Without one that is read on `work`.
+  MakePeerQueue make_peer_queue{};
+  /// Where such a queue, and the client of its peer, end: that waits for what is under way. Without
+  /// one that is `work`.
+  WorkQueue* peer_ends = nullptr;
 };
 /// Called once, when the server starts and has its logs.
 using MakeReplicationHost =

@@ -7,6 +7,7 @@
 
 #include <pv2/engine/inspection.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -17,6 +18,20 @@
 namespace pv2::testing::cluster_world {
 
 using namespace pv2::cluster;  // NOLINT: this namespace is the world's own
+
+namespace {
+
+/// A queue whose work another one does.
+class Onward final : public WorkQueue {
+ public:
+  explicit Onward(WorkQueue& to) : to_(to) {}
+  void run(std::function<void()> work) override { to_.run(std::move(work)); }
+
+ private:
+  WorkQueue& to_;
+};
+
+}  // namespace
 
 ClusterWorld::ClusterWorld(ClusterWorld& beside, std::string root)
     : clock(beside.clock),
@@ -53,8 +68,10 @@ void ClusterWorld::start_master() {
       Master::start(options, {.transport = process->network,
                               .clock = clock,
                               .files = files,
-                              .file_work = process->work,
-                              .link_work = process->work,
+                              .table_work = process->table_work,
+                              .recovery_work = process->recovery_work,
+                              .link_work = process->link_work,
+                              .peer_looks = process->peer_looks,
                               .store = std::move(store),
                               .on_end = [end = &process->end](const Status& why) { *end = why; },
                               .seed = seed});
@@ -69,7 +86,10 @@ void ClusterWorld::kill(std::unique_ptr<MasterProcess> process, Death death) {
   process->store->crash_before(process->store->commits() + 1, FaultStore::AfterCrash::kFail);
   process->network->die(death);
   if (death == Death::kSilent) graves_.push_back(process->network);
-  process->work.clear();
+  for (ManualWorkQueue* const queue :
+       {&process->table_work, &process->recovery_work, &process->link_work, &process->peer_looks}) {
+    queue->clear();
+  }
   process->master.reset();
 }
 
@@ -111,7 +131,11 @@ ServerName ClusterWorld::start_server(const std::string& host) {
        .queues = {process->work, process->work, process->work, process->work, process->work,
                   process->work, process->work},
        .on_end = [end = &process->end](const Status& why) { *end = why; },
-       .make_replication = make_replication ? make_replication : replication_of_servers()});
+       .make_replication = make_replication ? make_replication : replication_of_servers(),
+       .make_peer_queue =
+           [&looks = process->peer_looks](const std::string& peer) {
+             return Result<std::unique_ptr<WorkQueue>>(std::make_unique<Onward>(looks[peer]));
+           }});
   if (!started.ok() && env.is_off()) return {};
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
@@ -127,6 +151,7 @@ void ClusterWorld::kill_server(const ServerName& given, Death death) {
   process->network->die(death);
   if (death == Death::kSilent) graves_.push_back(process->network);
   process->work.clear();
+  for (auto& [peer, queue] : process->peer_looks) queue.clear();
   process->server.reset();
 }
 
@@ -186,15 +211,30 @@ ProcedureResult ClusterWorld::result_of(ProcedureId id) {
 
 bool ClusterWorld::step_server(const ServerName& name) {
   ServerProcess& process = *servers_.at(name);
-  return process.network->run_one() || process.work.run_one();
+  return process.network->run_one() || run_work(process);
 }
 
-bool ClusterWorld::run_some(MasterProcess& process, std::size_t steps) {
+bool ClusterWorld::run_some(MasterProcess& process, std::size_t steps) const {
   if (process.is_stopped) return false;
   bool is_busy = process.network->run_one();
   is_busy |= process.master->executor().run_until_idle(steps) != 0;
-  is_busy |= process.work.run_one();
+  is_busy |= run_work(process);
   return is_busy;
+}
+
+bool ClusterWorld::run_work(MasterProcess& process) const {
+  bool is_busy = process.recovery_work.run_one();
+  is_busy |= !hold_table_work && process.table_work.run_one();
+  is_busy |= process.link_work.run_one();
+  is_busy |= hung_peers.empty() && process.peer_looks.run_one();
+  return is_busy;
+}
+
+bool ClusterWorld::run_work(ServerProcess& process) const {
+  if (process.work.run_one()) return true;
+  return std::ranges::any_of(process.peer_looks, [&](auto& peer) {
+    return !hung_peers.contains(peer.first) && peer.second.run_one();
+  });
 }
 
 void ClusterWorld::settle() {
@@ -212,7 +252,7 @@ bool ClusterWorld::settle_once() {
   for (auto& [name, process] : servers_) {
     if (process->is_stopped) continue;
     is_busy |= process->network->run_one();
-    is_busy |= process->work.run_one();
+    is_busy |= run_work(*process);
   }
   is_busy |= bury();
   return is_busy;
@@ -246,7 +286,7 @@ bool ClusterWorld::turn(Random& random) {
       *std::next(servers_.begin(), static_cast<std::ptrdiff_t>(choice - 2 - aside_.size()))->second;
   if (process.is_stopped) return false;
   // Either the loop or one of its queues, which are threads of their own.
-  return random.below(2) == 0 ? process.network->run_one() : process.work.run_one();
+  return random.below(2) == 0 ? process.network->run_one() : run_work(process);
 }
 
 void ClusterWorld::run_until(const std::function<bool()>& done) {

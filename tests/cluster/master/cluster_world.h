@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -162,6 +163,10 @@ class ClusterWorld {
   std::function<void(cluster::RegionServerOptions&)> adjust_server;
   std::function<void(cluster::MasterOptions&)> adjust_master;
   Duration lease = std::chrono::seconds(10);
+  /// Peers whose directories do not answer. While there is one, the master reads none of another
+  /// cluster.
+  std::set<std::string> hung_peers;
+  bool hold_table_work = false;                   ///< The master's work on tables takes long.
   cluster::MakeReplicationHost make_replication;  ///< Instead of that of the processes.
   /// Where connections of the processes that start from now on go.
   ProcessTransport::Route route;
@@ -169,7 +174,10 @@ class ClusterWorld {
  private:
   struct MasterProcess {
     std::shared_ptr<ProcessTransport> network;
-    cluster::ManualWorkQueue work;
+    cluster::ManualWorkQueue table_work;
+    cluster::ManualWorkQueue recovery_work;
+    cluster::ManualWorkQueue link_work;
+    cluster::ManualWorkQueue peer_looks;
     bool is_stopped = false;
     bool is_deposed = false;      // it has a successor
     std::optional<Status> end;    // why it has ended itself
@@ -179,6 +187,7 @@ class ClusterWorld {
   struct ServerProcess {
     std::shared_ptr<ProcessTransport> network;
     cluster::ManualWorkQueue work;
+    std::map<std::string, cluster::ManualWorkQueue> peer_looks;  // by peer
     bool is_stopped = false;
     std::optional<Status> end;  // why it has ended itself
     std::unique_ptr<cluster::RegionServer> server;
@@ -187,7 +196,10 @@ class ClusterWorld {
   bool settle_once();
   void kill(std::unique_ptr<MasterProcess> process, Death death);
   /// Whether it did one thing.
-  static bool run_some(MasterProcess& process, std::size_t steps);
+  bool run_some(MasterProcess& process, std::size_t steps) const;
+  /// Of its work on files: some of the master's, one of a server's.
+  bool run_work(MasterProcess& process) const;
+  bool run_work(ServerProcess& process) const;
 
   std::unique_ptr<MasterProcess> master_;
   std::vector<std::unique_ptr<MasterProcess>> aside_;

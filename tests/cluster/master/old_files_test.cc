@@ -33,12 +33,17 @@ struct World {
           "bytes");
     }
   }
-  OldFiles::Look look(Duration later = 0s) {
+  struct Removed {
+    std::size_t logs;
+    std::size_t regions;
+  };
+  Removed look(Duration later = 0s) {
     now += later;
-    const OldFiles::Look found = old_files.look(now);
-    INFO(found.status.to_string());
-    REQUIRE(found.status.ok());
-    return found;
+    const OldFiles::Look logs = old_files.look_at_logs(now);
+    const OldFiles::Look archive = old_files.look_at_archive(now);
+    INFO(logs.status.to_string() + ", " + archive.status.to_string());
+    REQUIRE((logs.status.ok() && archive.status.ok()));
+    return {logs.removed, archive.removed};
   }
   [[nodiscard]] std::vector<std::string> logs() const {
     return *disk.files.list(disk.layout.old_wals());
@@ -96,8 +101,8 @@ TEST_CASE("while a position cannot be read, no log of its owner is removed") {
   world.disk.env.set_contents(layout.old_wals() + "/notes.txt", "of somebody");
   REQUIRE(world.queues.make("p", kDead, {2, 0}).ok());
   world.disk.env.set_contents(layout.queue_position("p", kDead, kDead), "x");
-  CHECK(world.old_files.look(world.now).status.code() == StatusCode::kCorruption);
-  CHECK(world.old_files.look(world.now + 20s).status.code() == StatusCode::kCorruption);
+  CHECK(world.old_files.look_at_logs(world.now).status.code() == StatusCode::kCorruption);
+  CHECK(world.old_files.look_at_logs(world.now + 20s).status.code() == StatusCode::kCorruption);
   CHECK(world.logs() == std::vector<std::string>{"notes.txt", "rs1,1,u1", "rs1,1,u2,5"});
   REQUIRE(world.queues.remove_all("p", kDead).ok());
   world.look(20s);
@@ -225,13 +230,16 @@ TEST_CASE("wherever the power goes out, a later look removes the rest and nothin
     REQUIRE(world.queues.make("p", kDead, {4, 0}).ok());
     world.look();
     world.disk.env.crash_before_operation(at, CrashEnv::TornTail::kRandom);
-    const OldFiles::Look cut = world.old_files.look(world.now + 10s);
-    was_cut = !cut.status.ok();
+    const SteadyTime later = world.now + 10s;
+    was_cut = !world.old_files.look_at_logs(later).status.ok() ||
+              !world.old_files.look_at_archive(later).status.ok();
     world.disk.env.crash();
     world.disk.env.reboot();
     OldFiles next(world.disk.files, world.disk.layout, {.logs_kept = 10s, .archive_kept = 10s});
-    next.look(world.now);
-    CHECK(next.look(world.now + 10s).status.ok());
+    next.look_at_logs(world.now);
+    next.look_at_archive(world.now);
+    CHECK(next.look_at_logs(later).status.ok());
+    CHECK(next.look_at_archive(later).status.ok());
     CHECK(world.logs() == std::vector<std::string>{"rs1,1,u4,5"});
     CHECK_FALSE(world.disk.files.exists("root/archive/default/t"));
   }
