@@ -44,7 +44,8 @@ class LogDirectories {
   /// Ends the server's writing for ever. May be repeated.
   Status fence(const ServerName& server) const;
   /// The logs of a fenced server that are not archived yet, oldest first. The sizes grow if the
-  /// server still appends, so a caller that repeats a split keeps the first answer.
+  /// server still appends, so a caller that repeats a split keeps the first answer. None also when
+  /// their directory is removed; kUnavailable when the one above it is not there either.
   [[nodiscard]] Result<std::vector<LogFile>> logs(const ServerName& server, LogKind kind) const;
   /// Moves one log of a fenced server to oldwals/: it is split. Its name there says how much of it
   /// was: what follows must not be read by replication either. An archived one is OK.

@@ -42,14 +42,11 @@ Result<std::vector<WalEntry>> decode_entries(std::string_view bytes, const std::
   return entries;
 }
 
-// What the region's files lack of `entries`; no value: nothing, or the region was removed.
+// What the region's files lack of `entries`; no value: nothing.
 Result<std::optional<NewFile>> recovered_file(const FileTree& files, const ClusterLayout& layout,
                                               const RegionKey& region, const std::string& name,
                                               std::vector<WalEntry>& entries) {
   const auto& [table, id] = region;
-  const Result<bool> there = files.is_there(layout.region_info(table, id));
-  if (!there.ok()) return there.status();
-  if (!*there) return std::optional<NewFile>();
   const Result<RegionFiles> list = read_region_files(files, layout, table, id);
   if (!list.ok()) return list.status();
   std::erase_if(entries,
@@ -59,21 +56,42 @@ Result<std::optional<NewFile>> recovered_file(const FileTree& files, const Clust
       NewFile{layout.recovered_file(table, id, name), encode_entries(entries)});
 }
 
-// A region may be removed meanwhile, and what was for it is dropped then.
-Status write_recovered(const FileTree& files, const ClusterLayout& layout,
-                       const std::map<RegionKey, NewFile>& recovered) {
+Result<bool> is_there(const FileTree& files, const ClusterLayout& layout, const RegionKey& region) {
+  return files.is_there(layout.region_info(region.first, region.second));
+}
+
+// A region may be removed meanwhile, and what was for it is dropped then. Returns those regions.
+Result<std::vector<RegionKey>> write_recovered(const FileTree& files, const ClusterLayout& layout,
+                                               const std::map<RegionKey, NewFile>& recovered) {
+  std::vector<RegionKey> removed;
   std::vector<NewFile> all;
   for (const auto& [region, file] : recovered) all.push_back(file);
-  if (files.write_all(all).ok()) return {};
+  if (files.write_all(all).ok()) return removed;
   for (const auto& [region, file] : recovered) {
     const Status bad = files.write_all({file});
     if (bad.ok()) continue;
-    const Result<bool> there = files.is_there(layout.region_info(region.first, region.second));
-    if (!there.ok() || *there) {
-      return bad.with_context("region " + region.second);
-    }
+    const Result<bool> there = is_there(files, layout, region);
+    if (!there.ok() || *there) return bad.with_context("region " + region.second);
+    removed.push_back(region);
   }
-  return {};
+  return removed;
+}
+
+// Where nothing can be seen, nothing was removed: the directory of the cluster may not be mounted
+// here for a moment, and each region looks absent then. So the regions are looked at again, and
+// what has to be there is looked for last: the log, which another splitter may have archived.
+Status check_removed(const FileTree& files, const ClusterLayout& layout, const std::string& log,
+                     const std::string& archived, const std::vector<RegionKey>& removed) {
+  for (const RegionKey& region : removed) {
+    const Result<bool> there = is_there(files, layout, region);
+    if (!there.ok()) return there.status();
+    if (*there)
+      return {StatusCode::kUnavailable, "region " + region.second + " was not there for a moment"};
+  }
+  if (files.exists(layout.data()) && (files.exists(log) || files.exists(archived))) return {};
+  return {StatusCode::kUnavailable,
+          fmt::format("{} and {} were there before, and are not now: look whether {} is mounted",
+                      layout.data(), log, layout.root())};
 }
 
 }  // namespace
@@ -81,12 +99,14 @@ Status write_recovered(const FileTree& files, const ClusterLayout& layout,
 Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
                              const ServerName& server, const LogFile& log) {
   const std::string name = ClusterLayout::log_name(server, log.name);
-  const Result<std::string> bytes = files.read(layout.splitting(server) + "/" + log.name);
+  const std::string path = layout.splitting(server) + "/" + log.name;
+  const Result<std::string> bytes = files.read(path);
   if (!bytes.ok()) return bytes.status();
 
   SplitCount count;
   std::map<RegionKey, std::vector<WalEntry>> regions;
-  Status bad = read_wal(std::string_view(*bytes).substr(0, log.size), name, [&](WalEntry& entry) {
+  const std::string_view part = std::string_view(*bytes).substr(0, log.size);
+  Status bad = read_wal(part, name, [&](WalEntry& entry) {
     ++count.entries;
     const RegionKey key(entry.table, entry.region_id);
     regions[key].push_back(std::move(entry));
@@ -96,7 +116,14 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
 
   std::map<RegionKey, NewFile> recovered;
   std::vector<std::string> believed;  // the directories of the lists that say what is not needed
+  std::vector<RegionKey> removed;
   for (auto& [region, entries] : regions) {
+    const Result<bool> there = is_there(files, layout, region);
+    if (!there.ok()) return there.status().with_context("region " + region.second);
+    if (!*there) {
+      removed.push_back(region);
+      continue;
+    }
     const std::size_t logged = entries.size();
     Result<std::optional<NewFile>> file = recovered_file(files, layout, region, name, entries);
     if (!file.ok()) return file.status().with_context("region " + region.second);
@@ -106,14 +133,16 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
     ++count.regions;
     count.kept += entries.size();
   }
-  if (bad = write_recovered(files, layout, recovered); !bad.ok()) {
-    return bad.with_context("splitting log " + name);
-  }
+  const Result<std::vector<RegionKey>> gone = write_recovered(files, layout, recovered);
+  if (!gone.ok()) return gone.status().with_context("splitting log " + name);
+  removed.insert(removed.end(), gone->begin(), gone->end());
   // The server may have died after it had renamed a list and before that was durable. A power cut
   // must not bring back the list before, when the log is gone.
   if (bad = files.sync_directories(believed); !bad.ok()) {
     return bad.with_context("splitting log " + name);
   }
+  bad = check_removed(files, layout, path, layout.old_wal(server, log.name, log.size), removed);
+  if (!bad.ok()) return bad.with_context("splitting log " + name);
   return count;
 }
 

@@ -53,16 +53,19 @@ class Region::Opening {
                               {.opening = opening(), .is_claim = true});
   }
 
+  // The list comes last: that it has our claim proves that the directory was seen, also when it
+  // seemed to have no recovered files.
   Status read() {
-    Result<RegionFiles> list = read_region_files(region_.files_, region_.layout_, table(), id());
-    if (!list.ok()) return list.status();
-    if (list->opening > opening())
-      return {StatusCode::kFenced, fmt::format("region {} was opened again", id())};
-    list_ = *std::move(list);
     Result<std::vector<RecoveredFile>> recovered =
         read_recovered(region_.files_, region_.layout_, table(), id());
     if (!recovered.ok()) return recovered.status();
     recovered_ = *std::move(recovered);
+    Result<RegionFiles> list =
+        read_region_files(region_.files_, region_.layout_, table(), id(), opening());
+    if (!list.ok()) return list.status();
+    if (list->opening > opening())
+      return {StatusCode::kFenced, fmt::format("region {} was opened again", id())};
+    list_ = *std::move(list);
     if (list_.opening == opening()) region_.next_number_ = list_.next_number;
     return {};
   }
