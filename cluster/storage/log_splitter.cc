@@ -94,6 +94,21 @@ Status check_removed(const FileTree& files, const ClusterLayout& layout, const s
                       layout.data(), log, layout.root())};
 }
 
+// Nothing proves that the last writes of the server's last log are on the disk, although they can
+// be read here: its sync may have failed, and what failed counts as written for the file system.
+// The regions get them durably, so the log must have them durably too, from which replication ships
+// them. Without what is not split: a splitter that comes late may bring back a log that is archived
+// already, and it must be archived again under the same name.
+Status keep_in_log(const FileTree& files, const ClusterLayout& layout, const ServerName& server,
+                   const LogFile& log, std::string_view bytes) {
+  const std::string directory = layout.splitting(server);
+  const auto number = ClusterLayout::parse_old_wal(ClusterLayout::log_name(server, log.name));
+  // A server begins a log after the sync of all of the one before.
+  const bool is_synced =
+      number && files.exists(fmt::format("{}/{}{}", directory, number->kind, number->number + 1));
+  return is_synced ? Status() : files.write(directory + "/" + log.name, bytes);
+}
+
 }  // namespace
 
 Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
@@ -112,6 +127,8 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
     regions[key].push_back(std::move(entry));
     return Status();
   });
+  if (!bad.ok()) return bad;
+  if (count.entries > 0) bad = keep_in_log(files, layout, server, log, part);
   if (!bad.ok()) return bad;
 
   std::map<RegionKey, NewFile> recovered;

@@ -6,6 +6,8 @@
 // Invariants:
 // - When it returned OK, every entry of the log that a region lacks is in a recovered file. So the
 //   caller may archive the log then, and not before.
+// - Every entry in a recovered file is durable in the log too. For that the server's last log is
+//   replaced by a copy, and what the server still appends to the old file is lost, which is right.
 // - It may be repeated, also by two workers at a time: with the same `log.size` the files have the
 //   same bytes. With another size they differ only in entries that were never acknowledged. Two
 //   splits of one log in one process would share drafts; a server runs them one after the other.

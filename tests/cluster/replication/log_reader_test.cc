@@ -199,4 +199,55 @@ TEST_CASE("a torn end of a dead server's log is its end, and damage before it is
   }
 }
 
+TEST_CASE("what a region recovers from a log whose sync has failed is shipped too") {
+  World world;
+  Disk& disk = world.disk;
+  world.write(3);
+  // The disk takes nothing for a moment. What was not written counts as written, and can be read
+  // until the memory is needed for something else.
+  disk.env.set_fault([](CrashEnv::Operation operation, const std::string& file) {
+    const bool hit = operation == CrashEnv::Operation::kSync && file.find("/u") != file.npos;
+    return hit ? leveldb::Status::IOError(file, "No space left on device") : leveldb::Status::OK();
+  });
+  REQUIRE_FALSE(world.server.write({put("row", "last")}).ok());
+  disk.env.set_fault(nullptr);
+
+  REQUIRE(disk.logs.fence(world.server.name()).ok());
+  const FileTree splitter(disk.env, disk.env.directory_sync(), "1");
+  for (const LogFile& log : *disk.logs.logs(world.server.name(), cluster::LogKind::kUser)) {
+    REQUIRE(split_log(splitter, disk.layout, world.server.name(), log).ok());
+    REQUIRE(disk.logs.archive(world.server.name(), log).ok());
+  }
+  REQUIRE(disk.logs.remove(world.server.name()).ok());
+  disk.env.lose_unsynced(disk.layout.root(), CrashEnv::TornTail::kNone);
+
+  Sequences recovered;
+  for (const RecoveredFile& file :
+       *read_recovered(disk.files, disk.layout, whole_table().table, whole_table().id)) {
+    for (const WalEntry& entry : file.entries) recovered.push_back(entry.sequence);
+  }
+  CHECK(recovered.size() == 4);
+  CHECK(world.read(kBegin, true) == recovered);
+}
+
+TEST_CASE("only the last log of a dead server is written again when it is split") {
+  World world;
+  Disk& disk = world.disk;
+  world.write(31);
+  REQUIRE(disk.logs.fence(world.server.name()).ok());
+  const auto logs = *disk.logs.logs(world.server.name(), cluster::LogKind::kUser);
+  REQUIRE(logs.size() > 3);
+  std::vector<std::string> written;
+  disk.env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+    if (operation == CrashEnv::Operation::kRename && file.starts_with(disk.layout.wals())) {
+      written.push_back(file_name(file));
+    }
+    return leveldb::Status::OK();
+  });
+  for (const LogFile& log : logs) {
+    REQUIRE(split_log(disk.files, disk.layout, world.server.name(), log).ok());
+  }
+  CHECK(written == std::vector<std::string>{logs.back().name + "~0"});
+}
+
 }  // namespace pv2::testing::log_reader_test
