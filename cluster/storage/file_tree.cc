@@ -46,25 +46,47 @@ Status translate_leveldb(const leveldb::Status& status, std::string_view act) {
 
 namespace {
 
-Status sync_with(int (*sync)(int), const std::string& directory) {
-  const auto failed = [&](const char* act) {
+// A directory that is open for its syncs. Immutable.
+class OpenDirectory {
+ public:
+  explicit OpenDirectory(std::string path)
+      : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ < 0) opened_ = failed("open");
+  }
+  ~OpenDirectory() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  OpenDirectory(const OpenDirectory&) = delete;
+  OpenDirectory& operator=(const OpenDirectory&) = delete;
+
+  [[nodiscard]] const Status& opened() const { return opened_; }
+  Status sync_with(int (*sync)(int)) const { return sync(fd_) == 0 ? Status() : failed("sync"); }
+
+ private:
+  [[nodiscard]] Status failed(const char* act) const {
     const StatusCode code = errno == ENOTDIR ? StatusCode::kNotFound : StatusCode::kIoError;
-    return Status(code, fmt::format("cannot {} directory {}: {}", act, directory,
-                                    std::generic_category().message(errno)));
-  };
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed("open");
-  Status status = sync(fd) == 0 ? Status() : failed("sync");
-  ::close(fd);
-  return status;
-}
+    return {code, fmt::format("cannot {} directory {}: {}", act, path_,
+                              std::generic_category().message(errno))};
+  }
+
+  const std::string path_;
+  const int fd_;
+  Status opened_;
+};
 
 }  // namespace
 
-Status sync_real_directory(const std::string& directory) { return sync_with(::fsync, directory); }
+Status sync_real_directory(const std::string& directory) {
+  const OpenDirectory open(directory);
+  return open.opened().ok() ? open.sync_with(::fsync) : open.opened();
+}
 
-Status sync_real_file_system(const std::string& directory) {
-  return sync_with(::syncfs, directory);
+Result<EverythingSync> sync_of_real_file_system(const std::string& directory) {
+  // Linux tells a failure to write back to each descriptor that was open before it, and to no other
+  // one that was opened after somebody was told.
+  const auto open = std::make_shared<const OpenDirectory>(directory);
+  if (!open->opened().ok()) return open->opened();
+  return EverythingSync([open] { return open->sync_with(::syncfs); });
 }
 
 std::string parent_directory(const std::string& path) {
@@ -92,22 +114,32 @@ Status FileTree::write(const std::string& path, std::string_view bytes) const {
   return sync_(parent_directory(path));
 }
 
+Status FileTree::write_one_by_one(const std::vector<NewFile>& files) const {
+  for (const NewFile& file : files) {
+    if (Status bad = make_directory(parent_directory(file.path)); !bad.ok()) return bad;
+    if (Status bad = write(file.path, file.bytes); !bad.ok()) return bad;
+  }
+  return {};
+}
+
 Status FileTree::write_all(const std::vector<NewFile>& files) const {
   if (files.empty()) return {};
-  for (const NewFile& file : files) {
-    const std::string directory = parent_directory(file.path);
-    Status bad = sync_all_ ? create_directory(directory) : make_directory(directory);
-    if (bad.ok()) bad = sync_all_ ? write_draft(file, false) : write(file.path, file.bytes);
-    if (!bad.ok()) return bad;
-  }
-  if (!sync_all_) return {};
+  if (!sync_all_) return write_one_by_one(files);
   const std::string anywhere = parent_directory(files.front().path);
-  if (Status bad = sync_all_(anywhere); !bad.ok()) return bad;
+  if (Status bad = create_directory(anywhere); !bad.ok()) return bad;
+  // Made before the first draft, so that it is told of a failure to write any of them.
+  const Result<EverythingSync> sync = sync_all_(anywhere);
+  if (!sync.ok()) return sync.status();
+  for (const NewFile& file : files) {
+    if (Status bad = create_directory(parent_directory(file.path)); !bad.ok()) return bad;
+    if (Status bad = write_draft(file, false); !bad.ok()) return bad;
+  }
+  if (Status bad = (*sync)(); !bad.ok()) return bad;
   for (const NewFile& file : files) {
     const leveldb::Status renamed = env_.RenameFile(file.path + "~" + owner_, file.path);
     if (!renamed.ok()) return translate_leveldb(renamed, "writing " + file.path);
   }
-  return sync_all_(anywhere);
+  return (*sync)();
 }
 
 Status FileTree::create_directory(const std::string& directory) const {
@@ -174,7 +206,9 @@ Status FileTree::sync_directories(const std::vector<std::string>& directories) c
     }
     const Result<bool> there = is_there(directory);
     if (!there.ok()) return there.status();
-    if (*there) return sync_all_(directory);
+    if (!*there) continue;
+    const Result<EverythingSync> sync = sync_all_(directory);
+    return sync.ok() ? (*sync)() : sync.status();
   }
   return {};
 }

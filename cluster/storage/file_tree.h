@@ -26,8 +26,12 @@ Status translate_leveldb(const leveldb::Status& status, std::string_view act);
 
 /// fsync of a directory: what makes the names in it durable.
 Status sync_real_directory(const std::string& directory);
-/// syncfs: makes everything durable on the file system of `directory`.
-Status sync_real_file_system(const std::string& directory);
+/// Makes everything durable on a file system. Fails if anything could not be made durable that was
+/// written since this function was made: also if the system has tried that by itself meanwhile, and
+/// somebody else was told of the failure.
+using EverythingSync = std::function<Status()>;
+/// syncfs, on the file system of `directory`, which stays open as long as the function.
+Result<EverythingSync> sync_of_real_file_system(const std::string& directory);
 
 /// A file to be written.
 struct NewFile {
@@ -45,20 +49,22 @@ struct Renaming {
 class FileTree {
  public:
   using DirectorySync = std::function<Status(const std::string& directory)>;
+  using FileSystemSync = std::function<Result<EverythingSync>(const std::string& directory)>;
 
   /// `owner` is part of the names of drafts: two processes that write one path at the same time
   /// must not share a draft. `env` outlives the object.
-  /// `sync_all`, if there is one, makes everything durable that is on the file system of a
-  /// directory: for write_all(), rename_all() and sync_directories().
+  /// `sync_all`, if there is one, returns a function that makes everything durable on the file
+  /// system of a directory: for write_all(), rename_all() and sync_directories().
   FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0",
-           DirectorySync sync_all = {})
+           FileSystemSync sync_all = {})
       : env_(env),
         sync_(std::move(sync)),
         owner_(std::move(owner)),
         sync_all_(std::move(sync_all)) {}
   /// The machine's files.
   static FileTree real(std::string owner) {
-    return {*leveldb::Env::Default(), sync_real_directory, std::move(owner), sync_real_file_system};
+    return {*leveldb::Env::Default(), sync_real_directory, std::move(owner),
+            sync_of_real_file_system};
   }
 
   /// Replaces the file by `bytes`. The directory exists.
@@ -113,13 +119,14 @@ class FileTree {
 
  private:
   Status write_draft(const NewFile& file, bool is_synced) const;
+  Status write_one_by_one(const std::vector<NewFile>& files) const;
   Status create_directory(const std::string& directory) const;
   Status remove_recursively(const std::string& path) const;
 
   leveldb::Env& env_;
   DirectorySync sync_;
   std::string owner_;
-  DirectorySync sync_all_;
+  FileSystemSync sync_all_;
 };
 
 /// The directory that holds `path` ("." for a bare name).

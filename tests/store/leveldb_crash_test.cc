@@ -215,7 +215,7 @@ TEST_CASE("a power cut at any point of the first commit on a store of an older f
       INFO("PV2_TEST_SEED=" << seed << ", power cut before operation " << operation);
       CrashEnv env(seed);
       make_older_store(env, 9);
-      REQUIRE(env.everything_sync()(".").ok());
+      REQUIRE(env.everything_sync()(".").value()().ok());
       env.crash_before_operation(operation, CrashEnv::TornTail::kRandom);
       {
         Writer writer(env);

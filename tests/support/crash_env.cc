@@ -378,8 +378,8 @@ std::function<Status(const std::string&)> CrashEnv::directory_sync() {
   };
 }
 
-std::function<Status(const std::string&)> CrashEnv::everything_sync() {
-  return [this](const std::string& directory) {
+std::function<Result<std::function<Status()>>(const std::string&)> CrashEnv::everything_sync() {
+  const auto sync = [this](const std::string& directory) {
     const std::uint64_t now = life();
     leveldb::Status begun = begin(Operation::kSync, directory, now);
     const std::lock_guard lock(state_->mutex);
@@ -388,6 +388,9 @@ std::function<Status(const std::string&)> CrashEnv::everything_sync() {
     std::set<File*> seen;
     State::sync_everything(*state_->root, seen);
     return Status();
+  };
+  return [sync](const std::string& directory) {
+    return Result<std::function<Status()>>([sync, directory] { return sync(directory); });
   };
 }
 

@@ -79,8 +79,10 @@ class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
   [[nodiscard]] SegmentFiles* as_segment_files() noexcept { return this; }
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
-  /// As directory_sync(), for all files and directories at once, whichever is named.
-  [[nodiscard]] std::function<Status(const std::string&)> everything_sync();
+  /// Makes a function that is as directory_sync(), for all files and directories at once, whichever
+  /// is named.
+  [[nodiscard]] std::function<Result<std::function<Status()>>(const std::string&)>
+  everything_sync();
 
   /// Direct access, past all faults: for tests that damage a file. set_contents() makes the
   /// directories above the file.
