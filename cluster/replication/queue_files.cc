@@ -74,8 +74,12 @@ Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
     if (moved.code() == StatusCode::kNotFound && files_.exists(target)) continue;
     return moved;
   }
-  // An earlier attempt may have died before its renames were durable.
-  if (Status bad = files_.sync_directory_if_there(target); !bad.ok()) return bad;
+  // An earlier claimer may have died before its renames were durable: this server, or another one.
+  const auto servers = PeerFiles(files_, layout_).queues(peer);
+  if (!servers.ok()) return servers.status();
+  std::vector<std::string> directories;
+  for (const ServerName& server : *servers) directories.push_back(layout_.queue(peer, server));
+  if (Status bad = files_.sync_directories(directories); !bad.ok()) return bad;
   // A queue that has come meanwhile stays in its directory, and is claimed with that.
   return files_.remove_directory(source);
 }

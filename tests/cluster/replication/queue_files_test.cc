@@ -135,6 +135,30 @@ TEST_CASE("a claim is finished by whoever repeats it, wherever the power went ou
   }
 }
 
+TEST_CASE("a claim outlives a power cut when a claimer is killed and another server finishes it") {
+  bool was_killed = true;
+  for (std::size_t at = 0; was_killed; ++at) {
+    INFO("killed before operation " << at);
+    Disk disk;
+    const QueueFiles queues(disk.files, disk.layout);
+    REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+    REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+    REQUIRE(queues.make("p", kThree, {6, 0}).ok());
+    std::size_t seen = 0;
+    disk.env.set_fault([&](CrashEnv::Operation, const std::string& file) {
+      return seen++ < at ? leveldb::Status::OK() : leveldb::Status::IOError(file, "killed");
+    });
+    was_killed = !queues.claim("p", kOne, kTwo).ok();
+    disk.env.set_fault(nullptr);
+    REQUIRE(queues.claim("p", kOne, kThree).ok());
+    disk.env.crash();
+    disk.env.reboot();
+    Names found = names(queues.all());
+    CHECK(found.erase("rs2:rs1@1+5") + found.erase("rs3:rs1@1+5") == 1);
+    CHECK(found == Names{"rs2:rs2@4+0", "rs3:rs3@6+0"});
+  }
+}
+
 TEST_CASE("a shipper replaces and removes no position that a claim has put before its own") {
   Disk disk;
   const QueueFiles queues(disk.files, disk.layout);
