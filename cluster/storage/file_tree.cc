@@ -252,24 +252,33 @@ Status FileTree::rename(const std::string& from, const std::string& to) const {
   return source == target ? Status() : sync_(source);
 }
 
+Status FileTree::rename_one_by_one(const std::vector<Renaming>& files) const {
+  for (const Renaming& file : files) {
+    if (Status bad = make_directory(parent_directory(file.to)); !bad.ok()) return bad;
+    if (Status bad = rename(file.from, file.to); !bad.ok()) return bad;
+  }
+  return {};
+}
+
 Status FileTree::rename_all(const std::vector<Renaming>& files) const {
   if (files.empty()) return {};
-  for (const Renaming& file : files) {
-    const std::string target = parent_directory(file.to);
-    Status bad = sync_all_ ? create_directory(target) : make_directory(target);
-    if (bad.ok() && !sync_all_) bad = rename(file.from, file.to);
-    if (!bad.ok()) return bad;
-  }
-  if (!sync_all_) return {};
-  // The directories first: a name in one that a crash takes away would be lost with it.
+  if (!sync_all_) return rename_one_by_one(files);
   const std::string anywhere = parent_directory(files.front().to);
-  if (Status bad = sync_all_(anywhere); !bad.ok()) return bad;
+  if (Status bad = create_directory(anywhere); !bad.ok()) return bad;
+  const Result<EverythingSync> make_durable = sync_all_(anywhere);
+  if (!make_durable.ok()) return make_durable.status();
+  for (const Renaming& file : files) {
+    if (Status bad = create_directory(parent_directory(file.to)); !bad.ok()) return bad;
+  }
+  // The directories first: a name in one that a crash takes away would be lost with it.
+  if (Status bad = (*make_durable)(); !bad.ok()) return bad;
   for (const Renaming& file : files) {
     const leveldb::Status renamed = env_.RenameFile(file.from, file.to);
-    if (!renamed.ok())
+    if (!renamed.ok()) {
       return translate_leveldb(renamed, "renaming " + file.from + " to " + file.to);
+    }
   }
-  return sync_all_(anywhere);
+  return (*make_durable)();
 }
 
 Status FileTree::remove_file(const std::string& path) const {
