@@ -8,10 +8,18 @@
 
 namespace pv2 {
 
+// A root has no parent that would compensate for it.
+bool Execution::is_final_once_it_ends() const noexcept {
+  return !is_root() && type != nullptr && type->final_on_success;
+}
+
+// A parent succeeds after its children have ended. So if the nearest final ancestor has not
+// succeeded, none above it has.
 bool Execution::is_undone_with_its_tree() const noexcept {
-  // A root has no parent that would compensate for it.
-  return is_root() ||
-         !(record.state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
+  if (is_root() || record.state != ProcedureState::kSuccess) return true;
+  const Execution* const above = place->final_above;
+  const bool kept_above = above != nullptr && above->record.state == ProcedureState::kSuccess;
+  return !kept_above && !is_final_once_it_ends();
 }
 
 }  // namespace pv2

@@ -85,6 +85,8 @@ struct TreePlace {
   Execution* root = nullptr;
   Execution* head = nullptr;    ///< Of its domain.
   Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
+  /// Its nearest ancestor, no root, of a type that is final on success.
+  Execution* final_above = nullptr;
   /// Of a child, durable: the parent's `visits` when it spawned this one.
   std::uint64_t spawned_at = 0;
   // Links. Guarded by the state mutex.
@@ -226,6 +228,8 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     Looks::one();
     return is_root() ? nullptr : parent_execution()->head();
   }
+  /// Whether it is undone if its tree is. Not if it has succeeded, and is final on success or below
+  /// a member that is and has succeeded.
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept;
   [[nodiscard]] const Turn& turn() const noexcept { return rare_of_run->turn; }
   /// The step whose undo turn has begun; 0: none.
@@ -249,6 +253,8 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
  private:
   using SchedulerEntry::parent;  // the engine asks parent_execution()
 
+  [[nodiscard]] bool is_final_once_it_ends() const noexcept;
+
   void take_place() {
     auto* const above = static_cast<Execution*>(parent());
     TreePlace& mine = place.edit();
@@ -257,6 +263,9 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     mine.beside = above == nullptr                       ? nullptr
                   : undo_order == UndoOrder::kConcurrent ? this
                                                          : above->beside();
+    mine.final_above = above == nullptr                 ? nullptr
+                       : above->is_final_once_it_ends() ? above
+                                                        : above->place->final_above;
   }
 };
 

@@ -190,16 +190,15 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
   if (is_inner) report_end(core, head, effects);  // last: `head` may leave early from then on
 }
 
-namespace {
-
-// Whether `member` has ended, has nothing to undo, and does not block the rollback of its tree by a
-// point of no return.
 bool is_spent(const Execution& member) {
+  if (member.is_root()) return false;
   if (member.record.reported) return true;
   if (member.record.state != ProcedureState::kSuccess) return false;
   return !member.is_undone_with_its_tree() ||
          (member.record.undo.empty() && !member.record.no_return);
 }
+
+namespace {
 
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.rare->work == nullptr,
@@ -229,10 +228,18 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   core.state.garbage.dropped.erase(root);
 }
 
+// Once `parent` has succeeded and stays, so do its children. Those that were not spent when they
+// were looked at are looked at again.
+void look_again_if_it_stays(Execution& parent) {
+  if (parent.first_child() == nullptr || parent.is_undone_with_its_tree()) return;
+  parent.edit_place().children.unexamined = parent.first_child();
+}
+
 // Counts `most` down with each child that it looks at, and ends at 0.
 void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
+  look_again_if_it_stays(parent);
   while (Execution* const child = parent.children().unexamined) {
     if (most == 0) return;
     --most;
@@ -242,7 +249,7 @@ void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects&
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
     if (child->domain.rare->work != nullptr) return;  // its descendants are leaving already
-    if (spent && child->children().unexamined != nullptr) {
+    if (spent && child->first_child() != nullptr) {
       drop_ended(core, *child, most, effects);
       if (child->children().unexamined != nullptr) return;  // the parent's next record goes on here
     }

@@ -26,9 +26,13 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects)
 /// the last one has left, the rows that are garbage are handed to `effects`.
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
-/// Has children of `parent` leave that have ended and have nothing to undo. Children of its last
-/// spawn stay, because `parent` may still ask for them, unless `parent` has ended with nothing to
-/// undo too. Looks at 128 children at most; the parent's next record goes on with the others.
+/// Whether `member`, no root, has ended, is never undone, and does not block the rollback of its
+/// tree by a point of no return. Its type and its fields are not needed any more.
+[[nodiscard]] bool is_spent(const Execution& member);
+
+/// Has children of `parent` that are spent leave. Children of its last spawn stay, because `parent`
+/// may still ask for them, unless `parent` is spent too. Looks at 128 children at most; the
+/// parent's next record goes on with the others.
 void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 

@@ -259,7 +259,7 @@ void drop_children(EngineCore& core, Execution& execution, const StepCommit& com
   const bool all_leave =
       commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
   const bool is_step = !commit.is_undo() && commit.kind != StepCommit::Kind::kGrant;
-  if (execution.children().unexamined == nullptr || !is_step || all_leave) return;
+  if (execution.first_child() == nullptr || !is_step || all_leave) return;
   drop_ended_children(core, execution, effects);
 }
 

@@ -184,7 +184,9 @@ void MemberAudit::look_at_no_return(Execution& member) {
   const NoReturn mark = member.no_return_mark;
   const NoReturn now = mark == NoReturn::kNone ? mark : no_return_now(member);
   const bool is_beyond = now == NoReturn::kBeyond;
-  if ((mark == NoReturn::kBeyond) != is_beyond) {
+  // It is counted until it leaves, also if it stays because a final member above it has succeeded.
+  const bool is_kept = !member.is_undone_with_its_tree();
+  if ((mark == NoReturn::kBeyond) != is_beyond && !is_kept) {
     findings_.add_of(member, "it is counted wrongly among those past their point of no return");
   }
   const bool has_begun = now == NoReturn::kBegun;

@@ -99,6 +99,7 @@ class MixedStory final : public SimulationStory {
   void check_repaired(SimulationEnd& end);
   void check_client(const Client& client, SimulationEnd& end);
   void check_member(std::uint64_t id, const TaskMember& member, bool succeeded, SimulationEnd& end);
+  [[nodiscard]] bool is_kept(const TaskMember& member) const;
   [[nodiscard]] bool may_be_undone_alone(std::size_t task) const;
   void check_tree(std::size_t root, bool succeeded, SimulationEnd& end);
   void check_rows(SimulationEnd& end);

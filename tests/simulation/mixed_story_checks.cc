@@ -112,14 +112,22 @@ bool MixedStory::may_be_undone_alone(std::size_t task) const {
   return plan.fails_and_is_reported(task) || (reports && world_.fate(root).may_wait_in_a_cycle);
 }
 
+// Whether it, or a member above it, is final and has finished.
+bool MixedStory::is_kept(const TaskMember& member) const {
+  if (member.finished && world_.plan().tasks[member.spec].kind == TaskSpec::Kind::kFinal) {
+    return true;
+  }
+  const auto parent = world_.members().find(member.parent);
+  return parent != world_.members().end() && is_kept(parent->second);
+}
+
 void MixedStory::check_member(std::uint64_t id, const TaskMember& member, bool succeeded,
                               SimulationEnd& end) {
   const TaskSpec& spec = world_.plan().tasks[member.spec];
   const bool repaired = world_.is_mended(spec.root) || world_.was_skipped(spec.root);
   const bool ended_alone = world_.was_ended(ProcedureId{id}) ||
                            (world_.plan().fails_and_is_reported(member.spec) && !repaired);
-  const bool stays = (spec.kind == TaskSpec::Kind::kFinal && member.finished) ||
-                     spec.kind == TaskSpec::Kind::kCommitting;
+  const bool stays = spec.kind == TaskSpec::Kind::kCommitting || is_kept(member);
   for (std::uint32_t step = 1; step <= spec.steps.size(); ++step) {
     const auto effect = member.effects.find(step);
     const bool there = effect != member.effects.end() && effect->second;

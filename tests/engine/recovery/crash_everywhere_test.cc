@@ -241,13 +241,15 @@ TEST_CASE("crashed anywhere, an undo that waits ends") {
 
 TEST_CASE("crashed anywhere, a child that is final on success stays, and its parent is undone") {
   JobPlot plot;
+  plot.scripts["c"] = {.steps = 1};
   plot.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) run.ctx.spawn(FinalJob(run.world, "final"));
     return run.step == 3 ? std::optional(Say::fail("after the child")) : usual();
   }};
-  plot.scripts["final"] = {.steps = 2};
+  plot.scripts["final"] = {.children = {"c"}};
   plot.roots = {{"p", false}};
   plot.check = [](const auto& journal, const auto&) {
+    REQUIRE(count(journal, "undo c.1") == 0);
     REQUIRE(count(journal, "undo final.1") == 0);
     REQUIRE(count(journal, "undo final.2") == 0);
     REQUIRE(count(journal, "undo p.1") >= 1);

@@ -217,6 +217,84 @@ TEST_CASE("a final child stays, and its parent's undo is told what it made") {
   CHECK(engine.undone() == Entries{"p.3", "p.1"});
 }
 
+TEST_CASE("what a final child has spawned stays with it, and leaves early") {
+  const bool crashes = GENERATE(false, true);
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) run.ctx.spawn(FinalJob(run.world, "final"));
+    if (run.step != 3) return usual();
+    return run.ctx.signal("go") != nullptr ? Say::fail("no") : Say::wait();
+  }};
+  scripts["final"] = {.run = [](JobRun& run) {
+    if (run.step == 1) {
+      run.spawn("c");
+      run.ctx.spawn(CommittingJob(run.world, "committed"));
+      run.ctx.spawn(Job(run.world, "head"), {.on_failure = OnFailure::kReport});
+    }
+    return usual();
+  }};
+  scripts["c"] = scripts["head"] = {.children = {"leaf"}};
+  scripts["committed"] = {.steps = 5};
+  scripts["leaf"] = {.steps = 1};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 2);
+
+  if (crashes) engine.crash_and_open();
+  REQUIRE(engine.executor().signal(root, "go").to_string() == "OK");
+  engine.run();
+
+  CHECK(engine.undone() == Entries{"p.3", "p.2", "p.1"});
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
+// More than are looked at with one record of their parent.
+TEST_CASE("what a final child has spawned stays also before it has left") {
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      const auto beside = UndoOrder::kConcurrent;
+      run.ctx.spawn(FinalJob(run.world, "final"), {.undo_order = beside});
+    }
+    return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+  }};
+  scripts["final"] = {.steps = 1, .run = [](JobRun& run) {
+                        run.ctx.spawn(CommittingJob(run.world, "committed"));
+                        for (int i = 0; i < 300; ++i) run.spawn("c");
+                        run.ctx.spawn(CommittingJob(run.world, "committed"));
+                        return usual();
+                      }};
+  scripts["c"] = {.steps = 1};
+  scripts["committed"] = {.steps = 5};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+
+  CHECK(engine.undone() == Entries{"p.3", "p.2", "p.1"});
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+}
+
+TEST_CASE("a final child that fails is undone with what it has spawned") {
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(FinalJob(run.world, "final"));
+    return usual();
+  }};
+  scripts["final"] = {.children = {"c"}, .run = [](JobRun& run) {
+                        return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+                      }};
+  scripts["c"] = {.steps = 1};
+  engine.open();
+  engine.submit("p");
+  engine.run();
+  CHECK(engine.undone() == Entries{"final.3", "c.1", "final.2", "final.1", "p.2", "p.1"});
+}
+
 TEST_CASE("a final child that fails is undone like any other") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {

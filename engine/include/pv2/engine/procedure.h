@@ -70,8 +70,8 @@ class Procedure : public Recycled {
   /// A step parks after this many failed attempts, unless its row of the table says otherwise.
   /// 0: as RetryPolicy::max_attempts says. A derived class may declare its own.
   static constexpr std::uint32_t kMaxAttempts = 0;
-  /// Whether a procedure that has succeeded stays as it is even if the tree around it is undone
-  /// (its parent compensates). A derived class may declare its own.
+  /// Whether a procedure that has succeeded stays as it is, with all that it has spawned, even if
+  /// the tree around it is undone (its parent compensates). A derived class may declare its own.
   static constexpr bool kFinalOnSuccess = false;
   /// What a listing calls such procedures when it counts the finished children of their parent:
   /// "7 of 64 regions". A derived class may declare its own.
