@@ -31,6 +31,11 @@ void Garbage::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effec
   }
 }
 
+void Garbage::delete_dropped(Effects& effects) {
+  for (auto& [root, rows] : dropped) delete_rows(std::move(rows), effects);
+  dropped.clear();
+}
+
 void GarbageCommit::fill(std::size_t chunk) {
   PV2_ASSERT(chunk != 0, "each chunk deletes something");
   PV2_ASSERT(next <= left.size(), "rows are deleted once");

@@ -48,6 +48,8 @@ struct Garbage {
   /// Queues the deletion of rows, behind the deletions for the same root that are under way. The
   /// root counts the chain already.
   void delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects);
+  /// Deletes all that is in `dropped`.
+  void delete_dropped(Effects& effects);
 };
 
 }  // namespace pv2

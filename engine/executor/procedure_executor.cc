@@ -409,6 +409,7 @@ void ProcedureExecutor::shut_down() {
       StateLock lock(core);
       if (core.state.ids.has_bound() && core.state.life.store_failure.ok()) {
         core.state.ids.write_watermark(core.state.ids.next(), {}, effects);
+        core.state.garbage.delete_dropped(effects);
       }
     }
     engine_->publisher.perform(effects);

@@ -368,6 +368,29 @@ TEST_CASE("rows of members that left early are deleted before the end of their t
   CHECK(rows_in_store(engine, RowKind::kHeader) == 0);
 }
 
+TEST_CASE("rows of members that left early are deleted when the engine stops") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(FreeJob(run.world, "k"));
+                    if (run.step == 2) run.spawn("last");
+                    if (run.step == 3) return when_told(run, Say::done("all left"));
+                    return usual();
+                  }};
+  scripts["k"] = scripts["last"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  REQUIRE(engine.executor().inspect().live_procedures() == 2);
+  const auto row_of_k = procedure_key({root.value + 1}, RowKind::kHeader);
+  CHECK(engine.disk->get(Space::kProcedure, row_of_k).has_value());
+
+  engine.close();
+
+  CHECK_FALSE(engine.disk->get(Space::kProcedure, row_of_k).has_value());
+}
+
 TEST_CASE("a small tree that fails is undone between the sections of a large tree that fails") {
   Machine machine;
   EngineWorld& engine = machine.engine;
