@@ -14,6 +14,7 @@
 #include "records/row_keys.h"
 #include "recovery/load_section.h"
 #include "tree/domains.h"
+#include "tree/ending.h"
 #include "tree/join.h"
 #include "tree/member_step.h"
 
@@ -61,6 +62,8 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   // If its tree fails, the age of its last record says whether its step can have begun.
   const bool matters = !execution.is_root() || execution.inbox;
   if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
+  // The rows of a spent member may have outlived it, and its type may have been retired since.
+  if (loaded.problem.ok() && !is_spent(execution)) loaded.problem = std::move(loaded.misfit);
   if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
   if (is_over(execution)) execution.record.holds_locks = false;
   if (execution.locks().empty()) return;

@@ -223,8 +223,8 @@ Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) 
              "procedures are read in order of id");
   execution.type = registry_.find(facts.type_name);
   if (execution.type == nullptr) {
-    loaded.problem = Status(StatusCode::kNotSupported, "its type '" + std::string(facts.type_name) +
-                                                           "' is not registered in this program");
+    loaded.misfit = Status(StatusCode::kNotSupported, "its type '" + std::string(facts.type_name) +
+                                                          "' is not registered in this program");
     execution.names.edit().type = facts.type_name;
   }
   if (facts.user == PartStatus::kDamaged) {
@@ -257,8 +257,7 @@ Status RecordReader::read_state(const StoredRow& row, const ProcedureKey& key) {
   if (Status nonsense = contradiction(execution); !nonsense.ok()) {
     loaded.problem = std::move(nonsense);
   } else if (execution.type != nullptr) {
-    Status unknown = unknown_step(execution);
-    if (!unknown.ok()) loaded.problem = std::move(unknown);
+    loaded.misfit = unknown_step(execution);
   }
   return Status();
 }
@@ -327,13 +326,13 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
 // Makes the object from its fields and throws it away. So fields that cannot be decoded are found
 // now, before anything of its tree runs, and not when its turn comes.
 void RecordReader::check_fields(LoadedProcedure& loaded) const {
-  if (std::exchange(loaded.checked, true) || !loaded.problem.ok()) return;
+  if (std::exchange(loaded.checked, true) || !loaded.problem.ok() || !loaded.misfit.ok()) return;
   Execution& execution = *loaded.execution;
-  PV2_ASSERT(execution.type != nullptr, "a procedure without a problem is of a known type");
+  PV2_ASSERT(execution.type != nullptr, "a procedure that this program can run is of a known type");
   Status made = object_of(execution).status();
   // User code that throws now may succeed when its turn comes; otherwise the procedure backs off
   // then, and parks in the end.
-  if (made.code() == StatusCode::kCorruption) loaded.problem = std::move(made);
+  if (made.code() == StatusCode::kCorruption) loaded.misfit = std::move(made);
   execution.has_unknown_fields = pv2::has_unknown_fields(
       execution.type->schema, FieldSelection::kState, execution.record.image);
 }

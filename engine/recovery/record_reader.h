@@ -31,8 +31,11 @@ struct LoadedProcedure {
   ProcedureId parent;  ///< Not valid: a root.
   ProcedureId root;
   bool has_state = false;
-  bool checked = false;           ///< Its fields were decoded.
-  Status problem;                 ///< Why its tree has to be quarantined.
+  bool checked = false;  ///< Its fields were decoded.
+  Status problem;        ///< Why its tree has to be quarantined.
+  /// Why this program can neither run nor undo it: it lacks its type or one of its steps, or cannot
+  /// read its fields. Of no consequence if the procedure turns out to be spent (tree/ending.h).
+  Status misfit;
   CommitSequence state_sequence;  ///< Of the batch that wrote its state.
   /// Its success, if it has succeeded, came after an abort or after a message that cannot be read
   /// and may be an abort.

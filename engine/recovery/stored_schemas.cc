@@ -11,13 +11,15 @@
 #include "core/effects.h"
 #include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_registry.h"
+#include "tree/ending.h"
 
 namespace pv2 {
 namespace {
 
+// Whether fields of a procedure of `type` may be read again.
 bool is_live(EngineCore& core, const ProcedureType& type) PV2_REQUIRES(core.state_mutex) {
   for (const Execution& execution : core.state.live) {
-    if (execution.type == &type) return true;
+    if (execution.type == &type && !is_spent(execution)) return true;
   }
   return false;
 }
