@@ -27,9 +27,7 @@ namespace {
 // Which members were in the middle of a step, according to the record `next`. nullptr: the record
 // does not say, or does not need to any more because the domain is undone.
 const InterruptedMembers* interrupted_of(const Execution& execution, const Transition& next) {
-  const bool over = next.state == ProcedureState::kRolledBack &&
-                    (next.reported || execution.root() == &execution);
-  if (over) return nullptr;
+  if (ends_undo(execution, next)) return nullptr;
   return next.interrupted() != nullptr ? next.interrupted() : execution.record.interrupted();
 }
 
@@ -171,6 +169,10 @@ Status take_state(const StateFields& fields, Record& record) {
 }
 
 }  // namespace
+
+bool ends_undo(const Execution& execution, const Transition& next) noexcept {
+  return next.state == ProcedureState::kRolledBack && (next.reported || execution.is_root());
+}
 
 bool ends_root(const Execution& execution, const Transition& next) noexcept {
   const bool ends = execution.is_root() && is_finished(next.state);

@@ -21,6 +21,9 @@ namespace pv2 {
 
 /// Whether `next` is the end of a root. From then on its result is kept, and dated.
 [[nodiscard]] bool ends_root(const Execution& execution, const Transition& next) noexcept;
+/// Whether `next` ends a domain that is undone. From then on the record of its head does not say
+/// who was interrupted.
+[[nodiscard]] bool ends_undo(const Execution& execution, const Transition& next) noexcept;
 
 /// The most bytes that encode_state() appends.
 [[nodiscard]] std::size_t state_bytes_max(const Execution& execution, const Transition& next);

@@ -7,6 +7,7 @@
 #include <pv2/base/assert.h>
 
 #include "pv2/engine/procedure_registry.h"
+#include "records/state_codec.h"
 #include "tree/domains.h"
 #include "tree/member_step.h"
 
@@ -44,13 +45,17 @@ void take_over_record(Execution& execution, StepCommit& commit) {
       record.undo.reserve(execution.type->steps.size());  // once
     }
     record.assign(next, ran_step, commit.sequence);
+    if (had_interrupted && ends_undo(execution, next)) record.set_interrupted(nullptr);
   } else {
     record.assign_wait(next);
   }
   if (step_is_over) execution.started = false;
   if (commit.was_parked != record.parked) note_parked(execution);
-  if (record.interrupted() != nullptr && !had_interrupted)
-    ++execution.root()->domain.rare.edit().heads_that_say_it;
+  if (const bool has_interrupted = record.interrupted() != nullptr;
+      has_interrupted != had_interrupted) {
+    std::uint32_t& heads = execution.root()->domain.rare.edit().heads_that_say_it;
+    has_interrupted ? ++heads : --heads;
+  }
   if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
 

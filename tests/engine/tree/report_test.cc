@@ -6,6 +6,7 @@
 
 #include "support/job_story.h"
 #include "support/repair_orders.h"
+#include "watch/persisted_image.h"
 
 namespace pv2::testing::report_test {
 namespace {
@@ -103,6 +104,35 @@ TEST_CASE("members that ended with a child whose failure was reported leave, and
   CHECK(ended.procedures.empty());
   CHECK(engine.executor().inspect().live_procedures() == 2);
   CHECK(engine.executor().inspect().locks().empty());
+}
+
+TEST_CASE("a child whose failure was reported does not say any more who was interrupted") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+    return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual();
+  }};
+  engine.world.scripts["bad"] = {.children = {"fails", "idle"}};
+  engine.world.scripts["fails"] = fails_in(1);
+  engine.world.scripts["idle"] = {};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.describe({root.value + 1}).state == ProcedureState::kRolledBack);
+  REQUIRE(engine.world.journal.count("undo idle.2") == 0);  // what a restart would not know
+  const auto said = [&] {
+    std::string words;
+    for (const PersistedProcedure& known : PersistedImage::of(engine.executor()).live) {
+      if (known.id.value != root.value + 1) continue;
+      for (const PersistedField& field : known.fields) {
+        if (field.name == "members in the middle of a step") words += field.value;
+      }
+    }
+    return words;
+  };
+  CHECK(said() == "not said");
+  engine.crash_and_open();
+  CHECK(said() == "not said");
 }
 
 TEST_CASE("a child's rollback goes on when its parent parks beyond a point of no return") {
