@@ -6,8 +6,9 @@
 // with the next batch of the session: that batch deletes, in the same unit, the rows of the
 // responses below it. One such batch is on its way at a time, so marks become durable in order, and
 // the durable mark is never above a response that the store still lacks. A request below the mark
-// is stale whether or not the mark is durable; after a crash the durable mark and the rows above it
-// say the same again.
+// is stale whether or not the mark is durable. After a crash the durable mark and the rows above it
+// say the same again of each request that was done. One that was refused has no row: if it lies
+// between the durable mark and the mark in memory, a late copy of it runs after the crash.
 
 #pragma once
 

@@ -72,7 +72,7 @@ enum class Refusal : std::uint8_t {
   kNone,            ///< It runs, or there is a saved outcome.
   kSessionExpired,  ///< The session is not known (any more). Outcomes without a response are
                     ///< unknown.
-  kStale,           ///< The client has said that it has the response.
+  kStale,           ///< The client has said that it has the answer.
   kWindowFull,      ///< The client has to take responses first, or others have to.
   kKeyReused,       ///< The number was used with another fingerprint.
   kDeadlinePassed,
