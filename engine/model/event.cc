@@ -190,8 +190,9 @@ void Event::reset() { state_->reset(); }
 bool Event::is_set() const { return state_->is_set(); }
 const std::string& Event::name() const noexcept { return state_->name; }
 
-EventSlot::EventSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event)
-    : AwaitSlot(std::move(target), id, epoch), event_(std::move(event)) {}
+EventSlot::EventSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch,
+                     const Event& event)
+    : AwaitSlot(std::move(target), id, epoch), event_(event) {}
 
 EventSlot::~EventSlot() {
   if (!ready()) event_.state_->remove(*this);  // set() has taken a slot off before it is ready

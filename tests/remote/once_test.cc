@@ -161,6 +161,32 @@ TEST_CASE("a nonce of another caller, or of another method, is refused") {
   CHECK(asked("the token of anna", "take") == StatusCode::kKeyReused);
 }
 
+TEST_CASE("a call that was moved from is still the call, and may be ended") {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto transport = std::make_shared<MemoryTransport>(clock);
+  ServerNonceManager nonces({.clock = clock});
+  RpcServerOptions options{.transport = transport, .address = "server"};
+  options.methods["add"] = once_by_nonce(nonces, *transport, [](OnceCall call) {
+    OnceCall kept = std::move(call);
+    OnceCall assigned = kept;
+    assigned = std::move(kept);
+    CHECK(&kept.call() == &call.call());  // NOLINT(bugprone-use-after-move): is promised
+    RowBatch effect;
+    call.save(effect, std::string("done"));
+    kept.committed({});
+  });
+  const auto server = *RpcServer::open(std::move(options));
+  const auto client =
+      *RpcClient::open({.transport = transport, .addresses = {"server"}, .seed = 3});
+  std::optional<CallOutcome> got;
+  client->call("add", "x", {.nonce = {1, 1}},
+               [&](CallOutcome outcome) { got = std::move(outcome); });
+  transport->run_until_idle();
+
+  REQUIRE(got.has_value());
+  CHECK(got->body == "done");
+}
+
 TEST_CASE("R-08: a definite failure is the outcome of each copy") {
   World world;
   for (int i = 0; i < 2; ++i) {

@@ -71,6 +71,19 @@ TEST_CASE("a completion says whether the procedure or a copy may still want the 
   CHECK_FALSE(first.is_awaited());
 }
 
+TEST_CASE("a completion that was moved from drops the value, and the other one gives its own") {
+  const auto target = make_ref<CountingTarget>();
+  const auto slot = slot_for<int>(target);
+  Completion<int> first(slot);
+  const Completion<int> moved = std::move(first);
+
+  first(1);  // NOLINT(bugprone-use-after-move): that it does nothing is promised
+  CHECK(target->wakes == 0);
+  moved(2);
+  CHECK(target->wakes == 1);
+  CHECK(slot->value() == 2);
+}
+
 TEST_CASE("a value is there once, and goes with the last who shares the slot") {
   int live = 0;
   const auto target = make_ref<CountingTarget>();

@@ -60,6 +60,25 @@ TEST_CASE("a procedure that waited when an event was set goes on, even if it was
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
+TEST_CASE("an event that was moved from is still the event, and a step may await it") {
+  EngineWorld engine;
+  Event event("catalogue online");
+  Event moved = std::move(event);
+  Event assigned;
+  assigned = std::move(moved);
+  engine.world.scripts["a"] = waits_for(event);  // NOLINT(bugprone-use-after-move): is promised
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 1);
+  CHECK(event.name() == "catalogue online");
+
+  moved.set();  // NOLINT(bugprone-use-after-move)
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(assigned.is_set());
+}
+
 TEST_CASE("an event that is set while the step still runs is not lost") {
   EngineWorld engine;
   Event event;

@@ -135,13 +135,16 @@ class AwaitSlotOf final : public AwaitSlot {
 };
 
 /// Call it once with the value. Later calls, and calls of copies, do nothing. A call throws only
-/// what moving the value throws, and then counts as not made. Thread-safe.
+/// what moving the value throws, and then counts as not made. One that was moved from drops
+/// the value. Thread-safe.
 template <class T>
 class Completion {
  public:
   explicit Completion(Ref<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
 
-  void operator()(T value) const { slot_->complete(std::move(value)); }
+  void operator()(T value) const {
+    if (slot_) slot_->complete(std::move(value));
+  }
 
   /// Whether somebody may still want the value. False, which is final, if the procedure has gone on
   /// and this is the only copy: for those who keep many completions, and may drop this one.

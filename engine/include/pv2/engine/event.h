@@ -5,8 +5,8 @@
 // not durable: after a restart the steps that wait for it run again and look again, so the host
 // sets it again when the condition is true. What has to survive a crash is a signal, not an event.
 //
-// A handle: copies are the same event. It may outlive the executor, and the executor may outlive
-// it.
+// A handle: copies are the same event, and a move copies. It may outlive the executor, and the
+// executor may outlive it.
 
 #pragma once
 
@@ -24,6 +24,10 @@ class Event {
  public:
   /// `name` is for people: it is what explain() shows.
   explicit Event(std::string name = {});
+  // Copied also where it could be moved: so each handle has an event, and none is a trap.
+  Event(const Event&) = default;
+  Event& operator=(const Event&) = default;
+  ~Event() = default;
 
   /// Wakes all steps that wait, in the order in which they began to wait; a step that asks while
   /// the event is set does not wait. A step that waited goes on even if the event is reset before
@@ -44,7 +48,7 @@ class Event {
 /// One step that waits for an event. The event lists it and does not own it. Thread-safe.
 class EventSlot final : public AwaitSlot {
  public:
-  EventSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event);
+  EventSlot(Ref<WakeTarget> target, ProcedureId id, std::uint32_t epoch, const Event& event);
   ~EventSlot() override;
 
   /// Completes this slot when its event is set; at once if it is set already. Called once, by a

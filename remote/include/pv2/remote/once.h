@@ -24,11 +24,17 @@
 
 namespace pv2 {
 
-/// A call that is to be run now, by whoever has this. Copies are one call. To be ended once, by
+/// A call that is to be run now, by whoever has this. Copies are one call, and a move
+/// copies. To be ended once, by
 /// committed() or refuse(), from any thread; without an end the outcome is unknown, and nobody runs
 /// the call again before a restart, or whoever resolves it, has found out what became of it.
 class OnceCall {
  public:
+  // Copied also where it could be moved: so each one has its call, and none is a trap.
+  OnceCall(const OnceCall&) = default;
+  OnceCall& operator=(const OnceCall&) = default;
+  ~OnceCall() = default;
+
   [[nodiscard]] const IncomingCall& call() const noexcept;
 
   /// Adds the row that remembers `outcome` to the batch of the effect, which is empty for a
