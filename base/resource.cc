@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockSet: builds the sorted set and adds what the hierarchy asks for. Cannot fail.
+// LockSet: builds the sorted set and adds what the hierarchy asks for. Fails only without memory.
 
 #include "pv2/base/resource.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "pv2/base/assert.h"
+#include "pv2/base/mutex.h"
+
 namespace pv2 {
+namespace {
+
+bool is_before(const LockRequest& request, const ResourceKey& key) { return request.key < key; }
+
+// One for all sets: few have a tail, and nearly always the thread that built one reads it first.
+Mutex tail_mutex;
+
+}  // namespace
 
 std::string to_string(ResourceClass cls) {
   switch (cls) {
@@ -97,24 +108,65 @@ LockSet& LockSet::scope(LockScope scope) {
   return *this;
 }
 
+LockSet& LockSet::operator=(LockSet other) noexcept {
+  requests_.swap(other.requests_);
+  primary_ = other.primary_;
+  tail_.store(other.tail_.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
+  scope_ = other.scope_;
+  return *this;
+}
+
 const ResourceKey& LockSet::primary() const& noexcept {
   static const ResourceKey nothing;
-  return requests_.empty() ? nothing : requests_[primary_].key;
+  const LockRequests& sorted = requests();
+  return sorted.empty() ? nothing : sorted[primary_].key;
 }
 
 std::uint32_t LockSet::add(ResourceKey key, LockMode mode) {
-  const auto at = std::lower_bound(
-      requests_.begin(), requests_.end(), key,
-      [](const LockRequest& request, const ResourceKey& wanted) { return request.key < wanted; });
+  const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+  const auto sorted_end = requests_.end() - tail;
+  const auto at = std::lower_bound(requests_.begin(), sorted_end, key, is_before);
   const auto index = static_cast<std::uint32_t>(at - requests_.begin());
-  if (at != requests_.end() && at->key == key) {
+  if (at != sorted_end && at->key == key) {
     at->mode = std::max(at->mode, mode);
     return index;
   }
+  if (tail != 0 || sorted_end - at > kMovesMax) {
+    requests_.push_back({std::move(key), mode});  // may throw; then nothing has changed
+    const auto longer = static_cast<std::uint16_t>(tail + 1);
+    tail_.store(longer, std::memory_order_relaxed);
+    if (longer == kTailMax || 2 * std::size_t{longer} >= requests_.size()) sort_tail();
+    return 0;
+  }
   const bool is_first = requests_.empty();
-  requests_.insert(at, {std::move(key), mode});  // may throw; then nothing has changed
+  requests_.insert(at, {std::move(key), mode});  // likewise
   if (!is_first && index <= primary_) ++primary_;
   return index;
+}
+
+// What was asked for first is not in the tail, and no key of the tail is in the rest.
+void LockSet::sort_tail() const noexcept {
+  MutexLock lock(tail_mutex);
+  const std::uint16_t count = tail_.load(std::memory_order_relaxed);
+  if (count == 0) return;  // another thread has sorted it in meanwhile
+  const auto tail = requests_.end() - count;
+  PV2_ASSERT(requests_.begin() + primary_ < tail, "what was asked for first is not in the tail");
+  // Of those with one key the strongest comes first, and stays.
+  std::sort(tail, requests_.end(), [](const LockRequest& one, const LockRequest& other) {
+    const auto order = one.key <=> other.key;
+    return order != 0 ? order < 0 : one.mode > other.mode;
+  });
+  const auto repeats = std::unique(
+      tail, requests_.end(),
+      [](const LockRequest& one, const LockRequest& other) { return one.key == other.key; });
+  requests_.erase(repeats, requests_.end());
+  const auto first = requests_.begin() + primary_;
+  const auto before = std::lower_bound(tail, requests_.end(), first->key, is_before) - tail;
+  primary_ += static_cast<std::uint32_t>(before);
+  std::inplace_merge(
+      requests_.begin(), tail, requests_.end(),
+      [](const LockRequest& one, const LockRequest& other) { return one.key < other.key; });
+  tail_.store(0, std::memory_order_release);
 }
 
 }  // namespace pv2

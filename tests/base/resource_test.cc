@@ -6,13 +6,38 @@
 #include "pv2/base/resource.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <map>
 #include <new>
+#include <numeric>
+#include <thread>
+#include <vector>
 
 #include "pv2/base/block_cache.h"
 #include "pv2/base/random.h"
 #include "support/catch.h"
 #include "support/own_malloc.h"
+
+namespace pv2 {
+
+struct LockSetForTests {
+  /// How many of the requests are not sorted in.
+  static std::size_t tail(const LockSet& locks) { return locks.tail_; }
+  /// How many requests there are, and how many of them are behind `key`; reading them would sort
+  /// them.
+  static std::size_t size(const LockSet& locks) { return locks.requests_.size(); }
+  static std::size_t behind(const LockSet& locks, const ResourceKey& key) {
+    const auto& all = locks.requests_;
+    return static_cast<std::size_t>(
+        all.end() -
+        std::upper_bound(all.begin(), all.end(), key,
+                         [](const auto& wanted, const auto& other) { return wanted < other.key; }));
+  }
+};
+
+}  // namespace pv2
 
 namespace pv2::testing::resource_test {
 
@@ -147,6 +172,105 @@ TEST_CASE(
     for (const auto& [key, mode] : expected) wanted.push_back({key, mode});
     REQUIRE((locks.requests() == wanted));
   }
+}
+
+namespace {
+
+ResourceKey numbered(std::uint64_t number) {
+  std::string name = std::to_string(number);
+  name.insert(0, 20 - name.size(), '0');
+  return {ResourceClass::kHostFirst, std::move(name)};
+}
+
+std::vector<std::uint64_t> shuffled(std::uint64_t count) {
+  std::vector<std::uint64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Random random(7);
+  for (std::uint64_t i = count; i > 1; --i) std::swap(numbers[i - 1], numbers[random.below(i)]);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("a large set is sorted whatever the order in which its keys come, and however often") {
+  const std::uint64_t count = LockSet::kMaxRequests;
+  const std::vector<std::uint64_t> numbers = shuffled(count);
+  LockSet locks;
+  for (const std::uint64_t number : numbers) {
+    locks.key(numbered(number), number % 3 == 0 ? kExclusive : kShared);
+    if (number % 5 == 0) locks.key(numbered(numbers[number / 2]), kShared);
+    if (number % 7 == 0) locks.key(numbered(number), kExclusive);
+  }
+  const LockSet copy = locks;
+
+  REQUIRE(locks.requests().size() == count);
+  bool is_right = true;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const LockMode mode = i % 3 == 0 || i % 7 == 0 ? kExclusive : kShared;
+    is_right = is_right && locks.requests()[i] == LockRequest{numbered(i), mode};
+  }
+  CHECK(is_right);
+  CHECK(locks.primary() == numbered(numbers.front()));
+  CHECK((copy == locks));
+}
+
+TEST_CASE("a set that is read while it grows is the same as one that is not") {
+  LockSet read, unread;
+  for (const std::uint64_t number : shuffled(3000)) {
+    read.key(numbered(number), kShared);
+    unread.key(numbered(number), kShared);
+    if (number % 10 == 0) REQUIRE(std::ranges::is_sorted(read.requests()));
+  }
+  CHECK(LockSetForTests::tail(unread) != 0);
+  CHECK_FALSE(unread.empty());
+  CHECK((read == unread));
+  CHECK(LockSetForTests::tail(unread) == 0);
+}
+
+TEST_CASE("what was moved from a set is complete, and the set is empty and can be used again") {
+  LockSet locks;
+  for (const std::uint64_t number : shuffled(1000)) locks.key(numbered(number), kShared);
+  REQUIRE(LockSetForTests::tail(locks) != 0);
+  LockSet moved = std::move(locks);
+  CHECK(locks.empty());  // NOLINT(bugprone-use-after-move): that it is empty is relied on
+  CHECK((locks == LockSet()));
+  CHECK(locks.key(numbered(5), kShared).requests().size() == 1);
+
+  locks = std::move(moved);
+  CHECK(std::move(locks).requests().size() == 1000);
+}
+
+// Inserted one by one they would make 8000 * 8000 / 4 moves.
+TEST_CASE("to add keys in any order makes a number of moves that grows as their number does") {
+  constexpr std::uint64_t kKeys = 8000;
+  LockSet locks;
+  std::size_t moves = 0;
+  for (const std::uint64_t number : shuffled(kKeys)) {
+    const ResourceKey key = numbered(number);
+    const std::size_t before = LockSetForTests::tail(locks);
+    locks.key(key, kShared);
+    const std::size_t after = LockSetForTests::tail(locks);
+    if (after > before) continue;
+    moves += before != 0 ? LockSetForTests::size(locks) : LockSetForTests::behind(locks, key);
+  }
+  CHECK(moves < 10 * kKeys);
+}
+
+TEST_CASE("several threads may read one set that has not been read before") {
+  LockSet locks;
+  for (const std::uint64_t number : shuffled(1000)) locks.key(numbered(number), kShared);
+  REQUIRE(LockSetForTests::tail(locks) != 0);
+  const LockSet& read = locks;
+  std::atomic<int> right{0};
+  std::array<std::thread, 3> readers;
+  for (std::thread& reader : readers) {
+    reader = std::thread([&] {
+      const LockSet copy = read;
+      if (copy.requests() == read.requests() && copy.primary() == read.primary()) ++right;
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  CHECK(right == 3);
 }
 
 #if !PV2_HAS_OWN_MALLOC

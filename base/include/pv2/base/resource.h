@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -79,7 +80,8 @@ enum class LockScope : std::uint8_t {
 /// table also asks for its namespace shared, asking for a region also for its table and namespace
 /// shared. Asking for the same key twice keeps the stronger mode. A set of more than kMaxRequests
 /// can be made, but a procedure that asks for it is refused (kInvalidArgument) when it is submitted
-/// or spawned. Const methods may be called concurrently.
+/// or spawned. Keys may be added in any order: n of them take about n log n comparisons and moves.
+/// Const methods may be called concurrently.
 class LockSet {
  public:
   /// The most locks that a procedure may ask for, including those that the hierarchy adds. The
@@ -88,6 +90,15 @@ class LockSet {
   static constexpr std::size_t kMaxRequests = 65'534;
 
   LockSet() = default;
+  LockSet(const LockSet& other)
+      : requests_(other.requests()), primary_(other.primary_), scope_(other.scope_) {}
+  LockSet(LockSet&& other) noexcept
+      : requests_(std::move(other.requests_)),
+        primary_(std::exchange(other.primary_, 0)),
+        tail_(other.tail_.exchange(0, std::memory_order_relaxed)),
+        scope_(other.scope_) {}
+  LockSet& operator=(LockSet other) noexcept;
+  ~LockSet() = default;
 
   LockSet& global(std::string_view name, LockMode mode);
   LockSet& meta(LockMode mode);
@@ -104,27 +115,50 @@ class LockSet {
   LockSet& scope(LockScope scope);
   [[nodiscard]] LockScope scope() const noexcept { return scope_; }
 
-  [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return !has_tail() && requests_.empty(); }
   /// The requests in the global order, each key once.
-  [[nodiscard]] const LockRequests& requests() const& noexcept { return requests_; }
+  [[nodiscard]] const LockRequests& requests() const& noexcept {
+    if (has_tail()) sort_tail();
+    return requests_;
+  }
   /// For a temporary, by value, so that `for (auto& request : procedure.locks().requests())` is
   /// safe.
-  [[nodiscard]] LockRequests requests() && noexcept { return std::move(requests_); }
+  [[nodiscard]] LockRequests requests() && noexcept {
+    if (has_tail()) sort_tail();
+    return std::move(requests_);
+  }
   /// The resource in whose queue the procedure waits: the one asked for first (for a region, its
   /// table). When the set is empty, a key of class kGlobal with an empty name.
   [[nodiscard]] const ResourceKey& primary() const& noexcept;
   [[nodiscard]] ResourceKey primary() && { return std::as_const(*this).primary(); }
 
-  friend bool operator==(const LockSet&, const LockSet&) = default;
+  friend bool operator==(const LockSet& a, const LockSet& b) noexcept {
+    return a.requests() == b.requests() && a.primary_ == b.primary_ && a.scope_ == b.scope_;
+  }
 
  private:
-  /// Returns its index in requests_.
-  std::uint32_t add(ResourceKey key, LockMode mode);
+  friend struct LockSetForTests;
 
-  LockRequests requests_;
-  std::uint32_t primary_ = 0;  // the index in requests_ of what was asked for first
+  /// Returns its index in requests_; 0 if it went to the tail.
+  std::uint32_t add(ResourceKey key, LockMode mode);
+  // Acquire: what sort_tail() did on another thread is visible.
+  [[nodiscard]] bool has_tail() const noexcept {
+    return tail_.load(std::memory_order_acquire) != 0;
+  }
+  void sort_tail() const noexcept;
+
+  // The last `tail_` requests wait to be sorted in, and may have keys twice. A key whose place is
+  // near the end goes there at once, so few sets have a tail. It is sorted in when it is as long as
+  // the rest, or when the set is read: then a const method changes what is mutable here, under a
+  // mutex (resource.cc), and before another one looks at it.
+  static constexpr std::ptrdiff_t kMovesMax = 64;  // 3 KB: as much as it costs to append one key
+  static constexpr std::uint16_t kTailMax = UINT16_MAX;
+  mutable LockRequests requests_;
+  mutable std::uint32_t primary_ = 0;  // the index in requests_ of what was asked for first
+  mutable std::atomic<std::uint16_t> tail_{0};
   LockScope scope_ = LockScope::kOperation;
 };
+static_assert(sizeof(LockSet) == 32, "each entry that asks for locks has room for one");
 
 /// The name of a table's key: "namespace:table".
 [[nodiscard]] std::string table_key_name(std::string_view name_space, std::string_view table);
