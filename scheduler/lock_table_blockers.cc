@@ -55,11 +55,12 @@ class Blockers {
 
 void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
                             QueuePlace& place) const {
-  Blockers blockers(entry, entry.since_, place, most);
-  if (const auto reported = reported_.find(&entry); reported != reported_.end()) {
-    blockers.add(reported->second.producer, reported->second.why, {});
+  if (const auto at = reported_.find(&entry); at != reported_.end()) {
+    const ReportedWait& wait = at->second;
+    Blockers(entry, wait.since, place, most).add(wait.producer, wait.why, {});
   }
   if (!waits(entry)) return;
+  Blockers blockers(entry, entry.since_, place, most);
   const std::uint64_t ticket = ticket_of(entry);
   const bool passes = passes_waiters(entry);
   for (const std::uintptr_t word : links_of(entry)) {

@@ -391,7 +391,7 @@ WaitGraph::FoundCycle WaitGraph::cycle_of(const std::vector<Index>& path) const 
     if (next == i + 1) {
       const bool reported = waiter.producer == awaited.entry;
       link.why = reported ? waiter.why : WaitLink::Why::kChild;
-      link.since = reported ? waiter.reported_since : awaited.since;
+      if (reported) link.since = waiter.reported_since;
     } else {
       const Index place = path[i + 1];
       const auto at = std::ranges::upper_bound(places_, place, {}, &Places::first);
@@ -412,6 +412,13 @@ WaitGraph::FoundCycle WaitGraph::cycle_of(const std::vector<Index>& path) const 
       found.through_a_limit = found.through_a_limit || !excluded;
     }
     found.lines.push_back(line);
+  }
+  // A parent waits since its child does, which may wait for a child of its own. Two rounds reach
+  // all, because the links of a cycle are not all of this kind.
+  std::vector<WaitLink>& links = found.cycle.links;
+  for (std::size_t i = 2 * links.size(); i-- > 0;) {
+    WaitLink& link = links[i % links.size()];
+    if (link.why == WaitLink::Why::kChild) link.since = links[(i + 1) % links.size()].since;
   }
   return found;
 }

@@ -34,7 +34,7 @@ class WaitGraph {
   struct Member {
     const SchedulerEntry* entry = nullptr;  ///< Perhaps completed since it was copied.
     ProcedureId id;
-    SteadyTime since;
+    SteadyTime since;          ///< Since when it stands in line; means nothing if it does not.
     std::uint64_t ticket = 0;  ///< 0: it stands in no line.
     std::uint64_t stamp = 0;   ///< Order in which waits began; 0: it only waits for a child.
     const SchedulerEntry* producer = nullptr;

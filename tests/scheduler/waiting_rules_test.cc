@@ -388,6 +388,31 @@ TEST_CASE_METHOD(
   CHECK(reasons(cycles[0]) == std::vector{WaitLink::Why::kReported, WaitLink::Why::kReported});
 }
 
+TEST_CASE("a reported wait, and what a parent awaits, count from when the wait began", "[cycle]") {
+  const auto why = GENERATE(WaitLink::Why::kReported, WaitLink::Why::kTurn);
+  ManualClock clock;
+  MasterProcedureScheduler scheduler{clock};
+  const LockSet locks = GENERATE(LockSet(), table("a", kExclusive));
+  TestEntry root(1), child(2, {}, &root), leaf(3, locks, &child);
+  submit(scheduler, {&root, &child, &leaf});
+  REQUIRE(poll_all(scheduler).size() == 3);
+  clock.advance(std::chrono::seconds(5));
+  const SteadyTime began = clock.steady_now();
+  scheduler.report_wait(leaf, root, why);
+  clock.advance(std::chrono::seconds(3));
+
+  const QueuePlace place = scheduler.place_of(leaf, 8);
+  REQUIRE(place.blockers.size() == 1);
+  CHECK(place.blockers[0].why == why);
+  CHECK((place.blockers[0].since == began));
+  const std::vector<WaitCycle> cycles = new_cycles(scheduler);
+  REQUIRE(cycles.size() == (why == WaitLink::Why::kReported ? 1 : 0));
+  for (const WaitCycle& cycle : cycles) {
+    CHECK(cycle.links.size() == 3);
+    for (const WaitLink& link : cycle.links) CHECK((link.since == began));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "when a search finds more cycles than it reports, another search is due",
                  "[cycle]") {
   constexpr std::uint64_t kPairs = 100;

@@ -283,6 +283,34 @@ TEST_CASE("queued, being submitted and being committed are told apart") {
   engine.run();
 }
 
+TEST_CASE("a wait for a producer has lasted since the step began it, whatever came before") {
+  const bool with_locks = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["producer"] = asks_in(1);
+  ProcedureId producer;
+  engine.world.scripts["waiter"] = asks_in(2, with_locks ? kOrders : LockSet());
+  engine.world.scripts["waiter"].run = [&, asks = engine.world.scripts["waiter"].run](JobRun& run) {
+    if (run.step == 1 && !run.ctx.timed_out()) return std::optional(Say::wait_for(100s));
+    if (run.step == 2) run.ctx.completed_by(producer);
+    return asks(run);
+  };
+  engine.open();
+  producer = engine.submit("producer");
+  engine.run();
+  const ProcedureId waiter = engine.submit("waiter");
+  engine.run();
+  engine.advance(100s);
+  engine.advance(7s);
+
+  const auto all = reasons(explain(engine.executor(), waiter), waiter);
+  const auto at = std::find_if(all.begin(), all.end(), [](const WaitReason& reason) {
+    return reason.kind == Kind::kProducer;
+  });
+  REQUIRE(at != all.end());
+  CHECK(at->on == Ids{producer});
+  CHECK(at->age == 7s);
+}
+
 TEST_CASE("in a rollback one member has its turn, and the others wait for it") {
   EngineWorld engine;
   engine.retry = {.base = 10s, .cap = 60s, .jitter_percent = 0};
