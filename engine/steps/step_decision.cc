@@ -66,7 +66,9 @@ void StepDecision::decide_forward(Outcome& outcome) {
     case Kind::kDone:
       return finish(std::move(outcome.result));
     case Kind::kWait:
-      if (Status refused = why_no_wait(); !refused.ok()) return record_.fail(std::move(refused));
+      if (Status refused = why_no_wait(outcome); !refused.ok()) {
+        return record_.fail(std::move(refused));
+      }
       return pause_.wait_for(outcome);
     case Kind::kRetry:
       return pause_.back_off(outcome.error, outcome.unsure);
@@ -84,8 +86,9 @@ void StepDecision::decide_forward(Outcome& outcome) {
   }
 }
 
-// A step that waits runs again from its start, and would spawn or submit a second time.
-Status StepDecision::why_no_wait() const {
+// A step that waits runs again from its start, and would spawn or submit a second time. One that
+// waits for itself never runs again.
+Status StepDecision::why_no_wait(const Outcome& outcome) const {
   if (effects_.children.size() != 0) {
     return defect("step {} spawned children but answered wait(); next() waits for them",
                   frame_.name());
@@ -95,6 +98,13 @@ Status StepDecision::why_no_wait() const {
         "step {} submitted a procedure but answered wait(): it would submit it again "
         "when it goes on; submit it in the run that ends the step",
         frame_.name());
+  }
+  const ProcedureId self = frame_.execution.id;
+  if (frame_.commit.producer == self && !outcome.timeout) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("step {} waits for what procedure {} completes (completed_by()), but that "
+                        "is the procedure itself; name the one that completes it",
+                        frame_.name(), self.value)};
   }
   return Status();
 }

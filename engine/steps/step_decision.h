@@ -32,7 +32,7 @@ class StepDecision {
  private:
   void stop_work_of_wait(Outcome::Kind answer);
   void decide_forward(Outcome& outcome);
-  [[nodiscard]] Status why_no_wait() const;
+  [[nodiscard]] Status why_no_wait(const Outcome& outcome) const;
   void go_to(std::uint32_t step);
   void finish(std::string result);
   void advance_to(std::uint32_t step);

@@ -486,6 +486,31 @@ TEST_CASE(
   CHECK(engine.result(first).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("a procedure that names itself as the producer of what it awaits fails") {
+  const bool has_deadline = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [=](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2 || run.ctx.timed_out()) return std::nullopt;
+    run.ctx.completed_by(run.ctx.id());
+    const auto* const said = run.ctx.await<std::string>(
+        [&](Completion<std::string> completion) { run.world.ask(std::move(completion)); });
+    if (said != nullptr) return std::nullopt;
+    return has_deadline ? Say::wait_for(std::chrono::hours(1)) : Say::wait();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+
+  const ProcedureResult result = engine.result(id);
+  if (has_deadline) {  // then it says nothing, because the wait ends by itself
+    CHECK(result.state == ProcedureState::kSuccess);
+    return;
+  }
+  CHECK(result.state == ProcedureState::kRolledBack);
+  CHECK(result.status.code() == StatusCode::kInvalidArgument);
+  CHECK(result.status.message().find("the procedure itself") != std::string::npos);
+}
+
 TEST_CASE("a child that asks exclusively for what its parent shares fails the spawning step") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}, .locks = orders(LockMode::kShared)};

@@ -127,7 +127,9 @@ class StepContext {
   /// Says that `producer` completes what this step awaits (in a step of its own or of a
   /// descendant). A deadlock over the wait is then found, and `producer` runs with this procedure's
   /// rank as long as the wait lasts. Only for a wait without a deadline, which ends in no other
-  /// way, and not in an undo: there it does nothing. Call it again in every run.
+  /// way, and not in an undo: there it does nothing. Call it again in every run. A procedure that
+  /// waits like that for itself fails (kInvalidArgument). A producer that has ended, or that there
+  /// never was, is followed nowhere: the procedure waits on as if none was named.
   void completed_by(ProcedureId producer) noexcept;
 
   /// Runs `work` on the pool for blocking work. `work` takes nothing, a std::stop_token or an
