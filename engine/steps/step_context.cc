@@ -21,15 +21,34 @@
 namespace pv2 {
 namespace {
 
-// Throws, as for any defect of the step. Otherwise a step that loops without end would take all
-// memory before its record is found to be too large.
-void check_count(std::size_t already, std::size_t most, const char* verb, const char* things) {
-  if (already < most) return;
-  throw std::length_error(fmt::format("a step may {} at most {} {}", verb, most, things));
+// The step fails, as for any defect, whatever it answers: it may catch what is thrown here, and
+// what it asked for is missing.
+template <class Thrown>
+[[noreturn]] void refuse(StepEffects& effects, const std::string& why) {
+  if (effects.bad_call.ok()) {
+    effects.bad_call = {StatusCode::kInternal,
+                        fmt::format("step {} of {}: {}", effects.frame.name(),
+                                    effects.frame.execution.type->name, why)};
+  }
+  throw Thrown(why);
 }
 
-[[noreturn]] void cannot_spawn(std::string_view type, std::string_view why) {
-  throw std::invalid_argument(fmt::format("cannot spawn a '{}': {}", type, why));
+// Throws at once. Otherwise a step that loops without end would take all memory before its record
+// is found to be too large.
+void check_count(StepEffects& effects, std::size_t already, std::size_t most, const char* verb,
+                 const char* things) {
+  if (already < most) return;
+  refuse<std::length_error>(effects,
+                            fmt::format("a step may {} at most {} {}", verb, most, things));
+}
+
+[[noreturn]] void cannot_spawn(StepEffects& effects, std::string_view type, std::string_view why) {
+  refuse<std::invalid_argument>(effects, fmt::format("cannot spawn a '{}': {}", type, why));
+}
+
+[[noreturn]] void awaits_another_thing(StepEffects& effects) {
+  refuse<std::logic_error>(effects,
+                           "a step that runs again has to await the same things in the same order");
 }
 
 }  // namespace
@@ -81,11 +100,13 @@ const std::string* StepContext::signal(std::string_view name) {
   if (!run_.effects_.inbox_use) run_.effects_.inbox_use = std::make_unique<InboxUse>();
   InboxUse& use = *run_.effects_.inbox_use;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {
-    run_.effects_.bad_signal = {
-        StatusCode::kInvalidArgument,
-        fmt::format("a step asks for a signal whose name has {} bytes, but that of a signal has 1 "
-                    "to {}",
-                    name.size(), limits::kSignalNameBytes)};
+    if (run_.effects_.bad_call.ok()) {
+      run_.effects_.bad_call = {
+          StatusCode::kInvalidArgument,
+          fmt::format("a step asks for a signal whose name has {} bytes, but that of a signal has "
+                      "1 to {}",
+                      name.size(), limits::kSignalNameBytes)};
+    }
     return nullptr;
   }
   auto of_name = use.given_by_name.find(name);
@@ -105,43 +126,46 @@ const std::string* StepContext::signal(std::string_view name) {
       return &message->payload;
     }
   }
-  check_count(use.wanted.size(), limits::kAwaitsPerStep, "look for", "signals that are not there");
+  check_count(run_.effects_, use.wanted.size(), limits::kAwaitsPerStep, "look for",
+              "signals that are not there");
   use.wanted.push_back({std::string(name), count});
   return nullptr;
 }
 
 void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child,
                                SpawnOptions options) {
+  StepEffects& effects = run_.effects_;
   const ProcedureType* const known = run_.frame_.core.options.registry.find(type);
-  if (known == nullptr) cannot_spawn(type, "the type is not in the executor's ProcedureRegistry");
+  if (known == nullptr) {
+    cannot_spawn(effects, type, "the type is not in the executor's ProcedureRegistry");
+  }
   if (const Status status = known->check_class_of(*child); !status.ok()) {
-    cannot_spawn(type, status.message());
+    cannot_spawn(effects, type, status.message());
   }
   if (options.on_failure > OnFailure::kReport || options.undo_order > UndoOrder::kConcurrent) {
-    cannot_spawn(type, "SpawnOptions has a value that its kind does not have");
+    cannot_spawn(effects, type, "SpawnOptions has a value that its kind does not have");
   }
-  check_count(run_.effects_.children.size(), limits::kSpawnsPerStep, "spawn", "children");
-  run_.effects_.children.spawn(*known, std::move(child), options);
+  check_count(effects, effects.children.size(), limits::kSpawnsPerStep, "spawn", "children");
+  effects.children.spawn(*known, std::move(child), options);
 }
 
 void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                 SubmitOptions options) {
-  check_count(run_.effects_.roots.size(), limits::kSubmitsPerStep, "submit", "procedures");
+  StepEffects& effects = run_.effects_;
+  check_count(effects, effects.roots.size(), limits::kSubmitsPerStep, "submit", "procedures");
   if (options.owner.empty()) options.owner = run_.frame_.execution.owner();
-  run_.effects_.roots.submit(std::string(type), std::move(procedure), std::move(options));
+  effects.roots.submit(std::string(type), std::move(procedure), std::move(options));
 }
 
 AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
   if (index >= run_.frame_.execution.slots.size()) return nullptr;
   AwaitSlot& known = run_.frame_.execution.slots[index];
-  if (known.type() != type) {
-    throw std::logic_error("a step that runs again has to await the same things in the same order");
-  }
+  if (known.type() != type) awaits_another_thing(run_.effects_);
   return &known;
 }
 
 void StepContext::add_slot(Ref<AwaitSlot> slot) {
-  check_count(run_.frame_.execution.slots.size(), limits::kAwaitsPerStep, "await",
+  check_count(run_.effects_, run_.frame_.execution.slots.size(), limits::kAwaitsPerStep, "await",
               "things at once");
   run_.frame_.execution.slots.push_back(std::move(slot));
 }
@@ -155,7 +179,7 @@ bool StepContext::await(const Event& event) {
     made->subscribe();
     add_slot(std::move(made));
   } else if (!known->waits_for(event)) {
-    throw std::logic_error("a step that runs again has to await the same things in the same order");
+    awaits_another_thing(run_.effects_);
   }
   return known->ready();
 }
@@ -178,7 +202,7 @@ void StepContext::start_offloaded(std::size_t index,
                                   std::unique_ptr<internal::OffloadedWork> work) {
   const Status started = run_.frame_.core.offloads->start(
       run_.frame_.execution, run_.frame_.place_of_work(index), std::move(work));
-  if (!started.ok()) throw std::length_error(std::string(started.message()));
+  if (!started.ok()) refuse<std::length_error>(run_.effects_, std::string(started.message()));
 }
 
 Result<std::optional<std::string>> StepContext::get_row(std::string_view key) const {

@@ -16,17 +16,18 @@ namespace pv2 {
 
 /// Owned by the worker that runs the step.
 struct StepEffects {
-  explicit StepEffects(const StepFrame& frame) : rows(frame), children(frame), roots(frame) {}
+  explicit StepEffects(const StepFrame& run) : frame(run), rows(run), children(run), roots(run) {}
 
+  const StepFrame& frame;  ///< Of the run.
   RowChanges rows;
   SpawnedChildren children;
   SubmittedRoots roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< What the step asked for by signal(); nullptr: nothing.
-  Status bad_signal;                    ///< Not OK: the step asked for a signal that cannot exist.
+  Status bad_call;                      ///< Not OK: the first call that asked for what cannot be.
 
   /// OK, or why the step fails, or its undo is parked, whatever user code answers.
   [[nodiscard]] const Status& refused() const noexcept {
-    return bad_signal.ok() ? rows.refused() : bad_signal;
+    return bad_call.ok() ? rows.refused() : bad_call;
   }
   [[nodiscard]] bool wants_signals() const noexcept {
     return inbox_use && !inbox_use->wanted.empty();

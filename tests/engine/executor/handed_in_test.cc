@@ -196,6 +196,86 @@ TEST_CASE(
   must_be_well(engine);
 }
 
+namespace {
+
+// Does `once` until it throws, which the step keeps to itself.
+std::function<void(JobRun&)> until_it_throws(std::function<void(JobRun&)> once) {
+  return [once = std::move(once)](JobRun& run) {
+    try {
+      for (int i = 0; i < 40'000; ++i) once(run);
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a step that keeps to itself what a call beyond a bound throws fails all the same") {
+  EngineWorld engine;
+  engine.open();
+  Event event;
+  event.set();
+  const auto fails_saying = [&](const std::string& what, std::function<void(JobRun&)> once) {
+    must_say(fails_with(engine, until_it_throws(std::move(once))), StatusCode::kInternal, what);
+  };
+
+  fails_saying("a step may submit at most 21845 procedures",
+               [](JobRun& run) { run.ctx.submit(Job(run.world, "a")); });
+  fails_saying("step TWO of test.Job: a step may spawn at most 32767 children",
+               [](JobRun& run) { run.ctx.spawn(Job(run.world, "a")); });
+  fails_saying("SpawnOptions has a value that its kind does not have", [](JobRun& run) {
+    run.ctx.spawn(Job(run.world, "a"), {.on_failure = static_cast<OnFailure>(2)});
+  });
+  fails_saying("a step may await at most 16384 things",
+               [&](JobRun& run) { (void)run.ctx.await(event); });
+  fails_saying("a step may await at most 16384 things", [](JobRun& run) {
+    (void)run.ctx.await<int>([](const auto& answer) { answer(1); });
+  });
+  fails_saying("1024 pieces", [](JobRun& run) { (void)run.ctx.offload([] {}); });
+  fails_saying("a step may look for at most 16384 signals",
+               [](JobRun& run) { (void)run.ctx.signal("no such signal"); });
+  must_be_well(engine);
+}
+
+TEST_CASE("a step that runs again, awaits another thing and keeps the error to itself fails") {
+  EngineWorld engine;
+  Event first, second;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (!first.is_set()) {
+                                   (void)run.ctx.await(first);
+                                   return Say::wait();
+                                 }
+                                 try {
+                                   (void)run.ctx.await(second);
+                                 } catch (const std::logic_error&) {  // NOLINT
+                                 }
+                                 return std::nullopt;
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  first.set();
+  engine.run();
+  must_say(engine.result(id).status, StatusCode::kInternal, "the same things in the same order");
+}
+
+TEST_CASE("an undo that keeps to itself what a call beyond a bound throws parks") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        return run.step == 2 ? std::optional(Say::fail("no")) : usual();
+      },
+      .undo = [](JobRun& run) -> std::optional<Outcome> {
+        until_it_throws([](JobRun& undo) { (void)undo.ctx.offload([] {}); })(run);
+        return Say::undone();
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.describe(id).parked);
+  must_say(engine.describe(id).error, StatusCode::kInternal, "1024 pieces");
+}
+
 TEST_CASE("a step may spawn as many children as its bound says") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {

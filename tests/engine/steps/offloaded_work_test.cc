@@ -686,28 +686,6 @@ TEST_CASE("a procedure may have 1024 pieces of work outstanding, and one more fa
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("1024 pieces"));
 }
 
-TEST_CASE("work that found no room is offloaded by the next run of its step") {
-  EngineWorld engine;
-  int refused = 0;
-  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
-                                 bool has_all = true;
-                                 for (int i = 0; i < 1025; ++i) {
-                                   try {
-                                     has_all = run.ctx.offload([] {}) != nullptr && has_all;
-                                   } catch (const std::length_error&) {
-                                     ++refused;
-                                     has_all = false;
-                                   }
-                                 }
-                                 return has_all ? usual() : std::optional(Say::wait());
-                               }};
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  CHECK(refused == 1);
-  CHECK(engine.result(id).status.ok());
-}
-
 namespace {
 
 // A callable that cannot be moved once it is in the place that the engine has made for it.

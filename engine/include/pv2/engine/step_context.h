@@ -80,7 +80,8 @@ class StepContext {
   /// Adds a child. It starts when this step's record is durable; this procedure goes on when all
   /// children that the step spawned have finished. When a child fails, the whole tree is undone,
   /// unless `on_failure` says that the failure is only reported. `undo_order` says whether the
-  /// child may be undone at the same time as its siblings.
+  /// child may be undone at the same time as its siblings. A child too many (limits.h), or of a
+  /// type that is not registered, throws, and the step fails, whatever it answers.
   template <class P>
   void spawn(P child, SpawnOptions options = {}) {
     spawn_erased(P::kType, std::make_unique<P>(std::move(child)), options);
@@ -91,7 +92,7 @@ class StepContext {
   /// if it was used for something else, the step fails (kKeyReused); while another submitter is
   /// submitting it, the step runs again a little later. A nonce that is not known in memory is
   /// looked up in the store, on this thread. max_live_procedures does not refuse the submission.
-  /// Not in an undo.
+  /// One too many (limits.h) throws, and the step fails, whatever it answers. Not in an undo.
   template <class P>
   void submit(P procedure, SubmitOptions options = {}) {
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
@@ -101,7 +102,9 @@ class StepContext {
 
   /// Starts something that ends elsewhere: `start` gets a Completion<T> and returns at once.
   /// Returns the value when it has arrived (also when `start` completed it right away), otherwise
-  /// nullptr: then answer wait(). If `start` throws, the next run of the step calls it again.
+  /// nullptr: then answer wait(). If `start` throws, the next run of the step calls it again. A
+  /// step that awaits too much at once (limits.h), or in another order than in its earlier runs,
+  /// gets an exception and fails, whatever it answers.
   template <class T, class Start>
   const T* await(Start&& start) {
     const std::size_t index = next_slot_++;
@@ -143,7 +146,7 @@ class StepContext {
   /// (OffloadControl::stop_token); if it had not begun, it never does. In a new attempt the work
   /// starts when what an earlier attempt offloaded here has ended, unless the options say
   /// otherwise; the earlier value is dropped. At most 1024 pieces of a procedure are outstanding;
-  /// one more throws, and the step fails.
+  /// one more throws, and the step fails, whatever it answers.
   template <class Work>
   auto offload(Work work, OffloadOptions options = {}) {
     using Call = internal::OffloadedCall<Work>;
