@@ -111,7 +111,7 @@ LockSet& LockSet::scope(LockScope scope) {
 LockSet& LockSet::operator=(LockSet other) noexcept {
   requests_.swap(other.requests_);
   primary_ = other.primary_;
-  tail_.store(other.tail_.exchange(0, std::memory_order_relaxed), std::memory_order_relaxed);
+  tail_.store(other.take_tail(), std::memory_order_relaxed);
   scope_ = other.scope_;
   return *this;
 }

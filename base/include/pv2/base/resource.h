@@ -95,7 +95,7 @@ class LockSet {
   LockSet(LockSet&& other) noexcept
       : requests_(std::move(other.requests_)),
         primary_(std::exchange(other.primary_, 0)),
-        tail_(other.tail_.exchange(0, std::memory_order_relaxed)),
+        tail_(other.take_tail()),
         scope_(other.scope_) {}
   LockSet& operator=(LockSet other) noexcept;
   ~LockSet() = default;
@@ -146,6 +146,12 @@ class LockSet {
     return tail_.load(std::memory_order_acquire) != 0;
   }
   void sort_tail() const noexcept;
+  // For whoever takes the requests. Nobody else uses the set then, so it needs no exchange().
+  std::uint16_t take_tail() noexcept {
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    tail_.store(0, std::memory_order_relaxed);
+    return tail;
+  }
 
   // The last `tail_` requests wait to be sorted in, and may have keys twice. A key whose place is
   // near the end goes there at once, so few sets have a tail. It is sorted in when it is as long as
