@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The next record of a procedure repeats the fields of this one. So every record of a step leaves
-// room in its batch for what the next record may need in addition: a failure can always be
-// recorded.
+// The later records of a procedure repeat its fields. So a record that changes them leaves
+// limits::kLaterRecordBytes of its batch free, and every later record fits, as it has at most this
+// in addition:
+//
+//     record                                      errors  ranges  numbers  rows
+//     retry or failure of a step, or it parks     1       -       yes      -
+//     who was interrupted when a tree failed      1       yes     yes      -
+//     an undo: over, waits, is retried, parks     2       yes     yes      -
+//     end of a rollback                           1       yes     yes      date of the result
+//     order of an operator: like one of those     2       yes     yes      its audit
+//
+// Of two errors one is that with which the tree failed. A child's first record is part of a record
+// of its parent, which leaves the same room. A record that only repeats the fields, or makes them
+// smaller, is checked all the same, because it may have rows of the host; it has to leave room for
+// an order.
 
 #include "steps/step_run.h"
 
@@ -25,18 +37,19 @@
 namespace pv2 {
 namespace {
 
-// What a later record may need in addition to the one before it: two errors (that of its failure,
-// and that with which it is parked or its undo is retried); the members that were interrupted when
-// its tree failed, two numbers per range; an undo entry, a history entry, flags and times; and the
-// audit entry of an order with its copy and the row that points to it. Each string includes its
-// framing. All numbers of a row together have less than 256 bytes.
+// Each string includes its framing.
 constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
-constexpr std::size_t kNumbers = 256;
-constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kNumbers;
-constexpr std::size_t kInterrupted = InterruptedMembers::kRangesMax * 2 * 10 + 4;
-static_assert(limits::kLaterRecordBytes >=
-                  2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow + kAuditPointerBytes,
-              "the record of an order fits behind every record of a step");
+// Of the members that were interrupted: two numbers per range.
+constexpr std::size_t kRanges = InterruptedMembers::kRangesMax * 2 * 10 + 4;
+// By how much all numbers of a row together may grow: seven more entries of the history (20 bytes
+// each), an entry to undo, flags, codes, a deadline. And the row with the date of a result.
+constexpr std::size_t kNumbers = 400;
+constexpr std::size_t kKeyOfAudit = 32;
+constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kKeyOfAudit + 128;
+// The audit entry of an order, its copy, and the row that points to it.
+constexpr std::size_t kOrder = 2 * kAuditRow + kKeyOfAudit + kAuditPointerBytes;
+static_assert(limits::kLaterRecordBytes >= 2 * kErrorField + kRanges + kNumbers + kOrder,
+              "every later record, and an order about it, fits behind every record of a step");
 // An abort, or an order that is carried out as an abort, is a record of its own.
 static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
               "an abort with its audit entry and the copy fits every store");
@@ -106,11 +119,23 @@ Outcome StepRun::call_user_code() {
           .error = outcome.status()};
 }
 
-// OK if the batch fits the store and leaves the room for the next record; else the error, with the
+// How much of its batch the record leaves free for later ones.
+std::size_t StepRun::room_to_leave() const {
+  const Record& last = frame_.execution.record;
+  const Transition& next = frame_.commit.next;
+  const bool repeats = !next.new_image || (frame_.undo && next.image.size() <= last.image.size());
+  if (repeats) return kOrder;  // an earlier record left the room that this one takes
+  if (!may_carry_failure(last, next)) return limits::kLaterRecordBytes;
+  // The record of an undo has an error already that later records repeat, or replace.
+  const std::size_t error = failure_after(last, next).error.message().size();
+  return limits::kLaterRecordBytes - std::min(error, limits::kErrorBytes);
+}
+
+// OK if the batch fits the store and leaves the room for later records; else the error, with the
 // sizes.
 Status StepRun::why_too_large() const {
   StoreLimits limits = frame_.core.store_limits;
-  limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
+  limits.batch_bytes -= std::min(limits.batch_bytes / 4, room_to_leave());
   const RowBatch& batch = frame_.commit.batch;
   if (limits.allow(batch)) return Status();
   return {

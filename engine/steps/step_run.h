@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -42,6 +43,7 @@ class StepRun {
 
   [[nodiscard]] Status make_object();
   [[nodiscard]] Outcome call_user_code();
+  [[nodiscard]] std::size_t room_to_leave() const;
   [[nodiscard]] Status why_too_large() const;
 
   const StepFrame frame_;
