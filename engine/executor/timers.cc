@@ -5,6 +5,7 @@
 
 #include "executor/timers.h"
 
+#include <fmt/format.h>
 #include <pv2/base/thread.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -98,7 +100,12 @@ Timers::~Timers() { stop(); }
 // Procedures that are submitted before start() may arm timers before and during this call. A thread
 // that does not see the timer thread yet has armed its timer before the timer thread looks.
 Status Timers::make_thread(StartGate& gate) {
-  thread_ = std::make_unique<Thread>(*this);
+  try {
+    thread_ = std::make_unique<Thread>(*this);
+  } catch (const boost::system::system_error& failure) {  // asio waits with descriptors
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("the timers of the executor cannot be made: {}", failure.what()));
+  }
   return thread_->begin(gate);
 }
 void Timers::start() {

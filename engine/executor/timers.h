@@ -26,8 +26,8 @@ class Timers {
 
   /// Adds another part that has deadlines. Called before start(); `work` outlives the thread.
   void add(TimedWork& work) { others_.push_back(&work); }
-  /// Makes the thread; it begins when `gate` is open. kResourceExhausted: there is none
-  /// left.
+  /// Makes the thread; it begins when `gate` is open. kResourceExhausted: no thread, or no
+  /// descriptor, is left.
   Status make_thread(StartGate& gate);
   /// From now on earliest_moved() has an effect.
   void start();

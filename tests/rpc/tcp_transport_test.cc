@@ -6,7 +6,6 @@
 #include "pv2/rpc/tcp_transport.h"
 
 #include <pv2/base/thread.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -19,6 +18,7 @@
 #include "rpc/loop_harness.h"
 #include "rpc/raw_socket.h"
 #include "support/catch.h"
+#include "support/no_descriptors.h"
 
 namespace pv2::testing::tcp_transport_test {
 namespace {
@@ -242,27 +242,6 @@ TEST_CASE("an acceptor may be destroyed within the call that brings a connection
   (void)(*client)->heard.wait_for_end();
 }
 
-/// No descriptor can be opened while it lives.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = 3;
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
-// The sanitizer opens a pipe to look at an object, and calls an exception invalid when it cannot.
-#if defined(__has_feature)
-#if __has_feature(undefined_behavior_sanitizer)
-#define PV2_SANITIZER_NEEDS_DESCRIPTORS
-#endif
-#endif
 #ifndef PV2_SANITIZER_NEEDS_DESCRIPTORS
 TEST_CASE("an acceptor without a descriptor says so, and accepts when there is one", "[rpc]") {
   const auto logged = std::make_shared<Latch<std::string>>();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine that has no thread left. open() says so, whichever of its threads is missing, and
-// leaves nothing behind. start() cannot fail.
+// A machine that has no thread left, or a process that has no descriptor left. open() says so,
+// whichever of its threads is missing, and leaves nothing behind. start() cannot fail.
 
 #include "support/all_rows.h"
 #include "support/engine_world.h"
 #include "support/new_threads_limit.h"
+#include "support/no_descriptors.h"
 
 namespace pv2::testing::no_threads_left_test {
 TEST_CASE(
@@ -82,6 +83,27 @@ TEST_CASE("an open() that finds no thread left writes nothing, whatever the stor
   }
   CHECK(left > 5);
 }
+
+#ifndef PV2_SANITIZER_NEEDS_DESCRIPTORS
+TEST_CASE("open() says that no descriptor is left for its timers, and opens when there is one") {
+  const auto open = [disk = std::make_shared<MemoryDisk>()] {
+    ExecutorOptions options;
+    options.store = memory(disk, {.mode = MemoryStoreOptions::Mode::kThread});
+    options.workers = 2;
+    options.log = {};
+    return ProcedureExecutor::open(std::move(options));
+  };
+  {
+    const NoDescriptors limit;
+    const Status status = open().status();
+    CHECK(status.code() == StatusCode::kResourceExhausted);
+    CHECK_THAT(status.to_string(), ContainsSubstring("the timers of the executor cannot be made"));
+    CHECK_THAT(status.to_string(), ContainsSubstring("Too many open files"));
+  }
+
+  CHECK(open().ok());
+}
+#endif
 
 TEST_CASE("an executor that was opened and never started can be stopped") {
   World world;
