@@ -18,6 +18,9 @@ constexpr std::uint64_t kIdsAtOnce = 1000;
 // Rows of responses that one batch deletes besides those of a window: far below what a store takes
 // in a batch.
 constexpr std::size_t kErasedAtOnce = 1000;
+// Sessions, and rows that they delete, in one critical section of maintain(): well below a
+// millisecond. The last session of a section may exceed it.
+constexpr std::size_t kLooksAtOnce = 1024;
 // Of a token, and of an owner: both are written with each mark.
 constexpr std::size_t kNameBytesMax = 1024;
 // What one response takes in memory beside its text: a node of a tree and the shared object.
@@ -601,29 +604,35 @@ void SessionTable::mark_moved(SessionId id, std::uint64_t mark, const Status& st
   status.ok() ? mark_is_durable(*session, mark) : mark_stays(*session);
 }
 
-void SessionTable::maintain(std::function<void(Status)> done) {
-  struct Change {
-    SessionId id;
-    std::uint64_t mark;  // 0: the session ends
-    RowBatch batch;
-  };
-  std::vector<Change> changes;
-  {
-    MutexLock lock(mutex_);
-    const SteadyTime now = options_.clock->steady_now();
-    for (auto& [number, session] : sessions_) {
-      if (session.state != Live::State::kLive || session.mark_is_moving) continue;
-      const bool is_silent = now >= later(session.heard, options_.timeout);
-      const bool is_clean = session.superfluous.size() <= kErasedAtOnce;
-      if (is_silent && session.running == 0 && is_clean) {
-        changes.push_back({session.row.id, 0, end(session)});
-        continue;
-      }
-      RowBatch batch;
-      const std::uint64_t mark = add_mark(session, batch);
-      if (mark != 0) changes.push_back({session.row.id, mark, std::move(batch)});
+SessionTable::Section SessionTable::look_after(std::uint64_t first) {
+  Section section;
+  std::size_t looks = 0;
+  MutexLock lock(mutex_);
+  const SteadyTime now = options_.clock->steady_now();
+  for (auto at = sessions_.lower_bound(first); at != sessions_.end(); ++at) {
+    if (looks >= kLooksAtOnce) {
+      section.next = at->first;
+      break;
     }
+    ++looks;
+    Live& session = at->second;
+    if (session.state != Live::State::kLive || session.mark_is_moving) continue;
+    const bool is_silent = now >= later(session.heard, options_.timeout);
+    const bool is_clean = session.superfluous.size() <= kErasedAtOnce;
+    Change change{session.row.id, 0, {}};
+    if (is_silent && session.running == 0 && is_clean) {
+      change.batch = end(session);
+    } else {
+      change.mark = add_mark(session, change.batch);
+      if (change.mark == 0) continue;
+    }
+    looks += change.batch.operations();
+    section.changes.push_back(std::move(change));
   }
+  return section;
+}
+
+void SessionTable::maintain(std::function<void(Status)> done) {
   struct Round {
     std::atomic<std::size_t> left;
     std::atomic<bool> failed{false};
@@ -641,14 +650,19 @@ void SessionTable::maintain(std::function<void(Status)> done) {
     }
   };
   const auto round = std::make_shared<Round>();
-  round->left = changes.size() + 1;
+  round->left = 1;
   round->done = std::move(done);
-  for (Change& change : changes) {
-    log_.commit(std::move(change.batch), [self = shared_from_this(), round, id = change.id,
-                                          mark = change.mark](const Status& status) {
-      mark != 0 ? self->mark_moved(id, mark, status) : self->ended(id, status);
-      round->one_less(status);
-    });
+  for (std::optional<std::uint64_t> first = 0; first;) {
+    Section section = look_after(*first);
+    first = section.next;
+    round->left += section.changes.size();
+    for (Change& change : section.changes) {
+      log_.commit(std::move(change.batch), [self = shared_from_this(), round, id = change.id,
+                                            mark = change.mark](const Status& status) {
+        mark != 0 ? self->mark_moved(id, mark, status) : self->ended(id, status);
+        round->one_less(status);
+      });
+    }
   }
   round->one_less(Status());
 }

@@ -25,7 +25,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -107,6 +106,17 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     std::vector<std::uint64_t> being_erased;    ///< By the batch that moves the mark.
     std::vector<Opened> openers;                ///< While it is being opened.
   };
+  /// What maintain() does to a session.
+  struct Change {
+    SessionId id;
+    std::uint64_t mark = 0;  ///< That becomes durable; 0: the session ends.
+    RowBatch batch;
+  };
+  /// What maintain() found in one critical section.
+  struct Section {
+    std::vector<Change> changes;
+    std::optional<std::uint64_t> next;  ///< Where it goes on; nullopt: that was the last session.
+  };
   struct Opening {
     Asker asker;
     std::uint32_t window;
@@ -141,6 +151,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void opened(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
   RowBatch end(Live& session) PV2_REQUIRES(mutex_);
   void ended(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
+  /// Looks at some of the sessions from number `first` on.
+  Section look_after(std::uint64_t first) PV2_EXCLUDES(mutex_);
   void mark_moved(SessionId id, std::uint64_t mark, const Status& status) PV2_EXCLUDES(mutex_);
   Status load_session(const StoredRow& row) PV2_EXCLUDES(mutex_);
   Status load_response(const StoredRow& row) PV2_EXCLUDES(mutex_);
@@ -151,7 +163,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   mutable Mutex mutex_;
   bool stopping_ PV2_GUARDED_BY(mutex_) = false;
   std::size_t bytes_ PV2_GUARDED_BY(mutex_) = 0;  ///< Of the responses of all sessions.
-  std::unordered_map<std::uint64_t, Live> sessions_ PV2_GUARDED_BY(mutex_);
+  /// Ordered, so that maintain() can go on where it left off.
+  std::map<std::uint64_t, Live> sessions_ PV2_GUARDED_BY(mutex_);
   std::map<Asker, SessionId> by_asker_ PV2_GUARDED_BY(mutex_);
   std::uint64_t next_id_ PV2_GUARDED_BY(mutex_) = 1;
   std::uint64_t id_bound_ PV2_GUARDED_BY(mutex_) = 1;  ///< Ids below it may be given. Durable.

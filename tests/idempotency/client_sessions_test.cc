@@ -347,6 +347,64 @@ TEST_CASE("R-23: a session that is being given up is refused for good when that 
   }
 }
 
+// The log is called between the sections. So what it sees with the first batch is what one section
+// has done.
+TEST_CASE("the sessions that maintain() gives up while requests wait are a bounded number") {
+  struct WatchingLog final : RowLog {
+    explicit WatchingLog(StoreRows& watched) : rows(watched) {}
+    void commit(RowBatch batch, std::function<void(Status)> done) override {
+      on_commit();
+      rows.commit(std::move(batch), std::move(done));
+    }
+    Status scan(std::string_view prefix, const RowVisitor& visit) override {
+      return rows.scan(prefix, visit);
+    }
+    StoreRows& rows;
+    std::function<void()> on_commit = [] {};
+  };
+  const auto [count, responses] = GENERATE(std::pair(5000, 0), std::pair(20, 300));
+  World world;
+  WatchingLog log(*world.rows);
+  const auto sessions =
+      *ClientSessions::load(log, {.clock = world.clock, .window = 512, .window_max = 512});
+  std::vector<SessionId> ids;
+  for (int i = 0; i < count; ++i) {
+    sessions->open("t" + std::to_string(i), "anna", 0,
+                   [&](const Result<Session>& answer) { ids.push_back(answer->id); });
+    world.pump();
+  }
+  for (const SessionId id : ids) {
+    for (int number = 1; number <= responses; ++number) {
+      SessionAnswer answer = sessions->begin(
+          World::request({.id = id}, static_cast<std::uint64_t>(number)), Duration::zero());
+      RowBatch effect;
+      answer.owner.save(effect, std::string("done"));
+      CHECK(world.rows->commit(std::move(effect)).ok());
+      answer.owner.done();
+    }
+  }
+  REQUIRE(sessions->live() == static_cast<std::size_t>(count));
+
+  std::vector<std::size_t> live;
+  log.on_commit = [&] { live.push_back(sessions->live()); };
+  world.clock->advance(minutes(6));
+  std::optional<Status> done;
+  sessions->maintain([&](const Status& status) { done = status; });
+  CHECK_FALSE(done);
+  world.pump();
+
+  CHECK(done == Status());
+  CHECK(sessions->live() == 0);
+  CHECK(world.disk->rows(Space::kHost, std::string(kSessionRows) + "r") == 0);
+  live.push_back(0);
+  std::size_t before = static_cast<std::size_t>(count);
+  for (const std::size_t now : live) {
+    const std::size_t rows = (before - now) * (1 + static_cast<std::size_t>(responses));
+    CHECK(rows <= 1024 + 301);
+    before = now;
+  }
+}
+
 TEST_CASE("R-23: a session is not given up within a term after a restart, nor by the wall clock") {
   World world;
   const Session session = world.open("t");
