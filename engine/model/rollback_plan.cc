@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "model/execution.h"
@@ -116,9 +117,12 @@ class RollbackPlan::Builder {
   std::vector<Index> last_lane_;  // of each fork: the lane that was added last
 };
 
-RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
-  PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
+RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
+                           const std::vector<Execution*>& keepers) {
   std::sort(turns.begin(), turns.end(), is_older);
+  if (!keepers.empty()) add_last_turns(head, turns, keepers);
+  PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
+  left_ = turns.size();
   items_.reserve(turns.size());
   Builder builder(*this, head);
   for (std::size_t i = turns.size(); i-- > 0;) builder.add(turns[i]);
@@ -133,6 +137,39 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_
     has_locks_ = has_locks_ || (items_[i].lane != 0 && !member->locks().empty());
   }
   open_.push_back({0, false});
+}
+
+// Goes from the oldest turn to the newest, and up from each: an ancestor that comes up for the
+// first time has no older turn, neither its own nor below it. Of several such ancestors the lowest
+// gives its locks back first. Each member is passed once, so this takes no longer than a walk over
+// all.
+void RollbackPlan::add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
+                                  const std::vector<Execution*>& keepers) {
+  const std::unordered_set<const Execution*> keep(keepers.begin(), keepers.end());
+  std::unordered_set<const Execution*> passed{&head};
+  std::vector<UndoTurn> all;
+  all.reserve(turns.size() + keepers.size());
+  for (const UndoTurn& turn : turns) {
+    const auto at = static_cast<std::ptrdiff_t>(all.size());
+    all.push_back(turn);
+    Execution* member = turn.execution;
+    for (; passed.insert(member).second; member = member->parent_execution()) {
+      Looks::one();
+      if (member == turn.execution || !keep.contains(member)) continue;
+      all.push_back({member, {.step = 0, .sequence = turn.entry.sequence}});
+      with_last_turn_.push_back(member);
+    }
+    std::reverse(all.begin() + at, all.end());
+  }
+  turns = std::move(all);
+}
+
+Execution* RollbackPlan::take_with_last_turn() {
+  if (with_last_turn_.empty()) return nullptr;
+  Looks::one();
+  Execution* const member = with_last_turn_.back();
+  with_last_turn_.pop_back();
+  return member;
 }
 
 const UndoTurn* RollbackPlan::begin_next() {
@@ -262,7 +299,8 @@ const UndoTurn* RollbackPlan::last() const {
 
 const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const auto at = newest_.find(member.id);
-  return at != newest_.end() ? &items_[at->second].turn : nullptr;
+  const bool has_one = at != newest_.end() && !items_[at->second].turn.is_last();
+  return has_one ? &items_[at->second].turn : nullptr;
 }
 
 std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {

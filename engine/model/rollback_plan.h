@@ -10,6 +10,11 @@
 // lane goes on when all lanes of the fork are empty. So older turns of other members wait for all
 // these children, and the children do not wait for each other.
 //
+// The locks of a member cover its descendants: these work under them, and may hold the same keys.
+// So a member keeps its locks until nothing below it is left to undo. If its own oldest turn is
+// older than all turns below it, the locks go back with that turn. Otherwise it gets a *last turn*,
+// which undoes no step and only gives the locks back, right after the oldest turn below it.
+//
 // The constructor makes all lanes and forks. Every later call, except for for_each() and the
 // searches that are not given a bound, takes a bounded number of looks, however many turns there
 // are.
@@ -31,20 +36,29 @@ namespace pv2 {
 
 struct Execution;
 
-/// One step that rollback still has to undo.
+/// One step that rollback still has to undo, or the last turn of a member.
 struct UndoTurn {
   Execution* execution = nullptr;
   UndoEntry entry;
+
+  /// Whether it is a last turn: it undoes no step, and gives back the locks of its member.
+  [[nodiscard]] bool is_last() const noexcept { return entry.step == 0; }
 };
 
 /// Of one domain, in one run. After a restart it is made again from the undo lists. Guarded by the
 /// state mutex.
 class RollbackPlan {
  public:
-  /// `turns` are those of `head` and its descendants, in any order.
-  RollbackPlan(Execution& head, std::vector<UndoTurn> turns);
+  /// `turns` are those of `head` and its descendants, in any order, each of a step. `keepers` are
+  /// descendants of `head` that keep their locks until nothing below them is left to undo.
+  RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
+               const std::vector<Execution*>& keepers = {});
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
+
+  /// Returns each member that has got a last turn once, then nullptr. The caller counts that turn
+  /// in its Turn::left before any turn begins.
+  [[nodiscard]] Execution* take_with_last_turn();
 
   /// How many turns are left, including those that have begun.
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
@@ -65,7 +79,7 @@ class RollbackPlan {
   [[nodiscard]] std::size_t begun_count() const noexcept { return begun_.size(); }
   /// The only turn that is left, or nullptr.
   [[nodiscard]] const UndoTurn* last() const;
-  /// The newest turn of `member`, or nullptr.
+  /// The newest turn of `member` that undoes a step, or nullptr.
   [[nodiscard]] const UndoTurn* newest_of(const Execution& member) const;
 
   void for_each(const std::function<void(const UndoTurn&)>& visit) const;
@@ -117,12 +131,15 @@ class RollbackPlan {
 
   class Builder;
 
+  void add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
+                      const std::vector<Execution*>& keepers);
   void step_into_lane(Index index);
   void step_into_fork(Index index);
   void take_out(Index index);
   [[nodiscard]] Execution* scope_now(Index item) const;
 
-  std::size_t left_;
+  std::size_t left_ = 0;
+  std::vector<Execution*> with_last_turn_;  // those that take_with_last_turn() has not returned yet
   std::vector<Item> items_;
   std::vector<Lane> lanes_;  // the lane of the head is the first
   std::vector<Open> open_;   // a stack, the newest on top: lanes, and forks with unopened lanes

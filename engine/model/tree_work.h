@@ -37,7 +37,7 @@ struct TreeWork {
   enum class Kind : std::uint8_t { kStop, kPlan, kTurns, kEnd };
   /// The stages of a plan: kSurvey learns what has to be known of all members; kNames and kNamed
   /// find the interrupted members, if these have to be recorded first; kTurns collects the turns;
-  /// kSort and kSorted make the plan of them.
+  /// kSort and kSorted make the plan of them, and give back locks that cover no turn.
   enum class Stage : std::uint8_t { kSurvey, kNames, kNamed, kTurns, kSort, kSorted };
 
   TreeWork(Kind what, Execution& domain) : kind(what), head(domain), cursor(domain), at(&domain) {}
@@ -59,6 +59,10 @@ struct TreeWork {
   bool has_turns = false;  ///< A member has something to undo.
   std::unique_ptr<InterruptedMembers> interrupted;
   std::vector<UndoTurn> turns;
+  /// Members whose locks cover their descendants, and members that hold locks and have no turn; in
+  /// the order of the walk.
+  std::vector<Execution*> keepers;
+  std::vector<Execution*> idle_holders;
   bool has_branches = false;  ///< Some turns are undone concurrently.
   std::unique_ptr<RollbackPlan> plan;
 

@@ -13,9 +13,9 @@ namespace pv2 {
 /// under the state mutex.
 void adopt(Execution& member);
 
-/// Whether a last record ends one member, or the member is the head of a domain that was undone and
-/// the record ends that domain.
-enum class LastRecord : std::uint8_t { kOfMember, kEndsDomain };
+/// Whether a last record ends one member, or is the last turn of a member, or the member is the
+/// head of a domain that was undone and the record ends that domain.
+enum class LastRecord : std::uint8_t { kOfMember, kOfTurns, kEndsDomain };
 
 /// Makes the last record of `execution`, which has no step left to run and no work outstanding, and
 /// hands it to `effects`. No user code is called. The execution is in flight until the record is

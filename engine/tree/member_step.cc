@@ -68,7 +68,10 @@ std::uint32_t step_that_may_have_begun(Execution& member) {
   if (member.record.state == ProcedureState::kFailed) {
     const Execution* const failed = failing_domain(member);
     const bool planned = failed != nullptr && failed->domain.rare->rollback != nullptr;
-    return planned && member.turn().left > member.record.undo.size() ? member.record.step : 0;
+    if (!planned || member.turn().stopped == nullptr) return 0;
+    const bool recorded =
+        !member.record.undo.empty() && member.record.undo.back().step == member.record.step;
+    return recorded ? 0 : member.record.step;
   }
   if (!stands_at_undoable_step(member)) return 0;
   // While a member is in flight, `started` belongs to its worker.

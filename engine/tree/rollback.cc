@@ -51,6 +51,10 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
   core.end_reported_wait(member);
   if (member.record.parked) return;  // older turns of its lane wait for the operator too
+  if (turn.is_last()) {
+    return commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfTurns,
+                              effects);
+  }
   // It was in a back-off between two attempts to undo, or waited only for a time. If it awaited
   // something else, the undo runs again and asks for it.
   if (member.record.deadline && !member.record.awaits) {
@@ -177,7 +181,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     --domain.rare.edit().parked_undos;
   }
   if (ordered && domain.rare->parked_undos == 0) move_to(head, DomainState::kRollingBack);
-  if (done.undo == UndoChange::kPop) {
+  if (done.undo == UndoChange::kPop || is_finished(done.state)) {  // or its locks are given back
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rare->rollback->put_back(execution);

@@ -189,13 +189,40 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   effects.commits.push_back(*commit.release());
 }
 
-// A member that holds locks and has nothing to undo (a child that never began) gives them back, by
-// its last record: a sibling that has finished may need them for its undo.
-void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
+// Notes what has to be known of the locks of `member`, whose turns are planned. Descendants work
+// under its locks, and may hold the same keys, if it has them for the operation, or has kept them
+// for children that have not finished.
+void note_locks(TreeWork& work, Execution& member) {
+  if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
+  const bool has_turns = member.turn().left != 0;
+  const bool holds = member.holds_locks() && !member.record.parked;
+  if (holds && !has_turns) work.idle_holders.push_back(&member);
+  if (member.first_child() == nullptr) return;
+  const bool covers = member.locks().scope() == LockScope::kOperation
+                          ? holds || has_turns
+                          : holds && member.children().unfinished != 0;
+  if (covers) work.keepers.push_back(&member);
+}
+
+// Members that hold locks which cover no turn, and have none themselves (a child that never began),
+// give them back by their last record: a sibling that has finished may need them for its undo.
+// Those at the bottom come first, because a restart restores a lock that two members hold only
+// below an ancestor that holds it. False: there is more to do.
+bool give_back_idle_locks(EngineCore& core, TreeWork& work, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  const bool idle = member.record.state == ProcedureState::kFailed && member.turn().left == 0;
-  if (!idle || member.record.parked || member.locks().empty() || !member.holds_locks()) return;
-  commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
+  while (core.looks.have_room()) {
+    Execution* const member = work.plan->take_with_last_turn();
+    if (member == nullptr) break;
+    ++member->edit_turn().left;
+  }
+  while (core.looks.have_room() && !work.idle_holders.empty()) {
+    Looks::one();
+    Execution& member = *work.idle_holders.back();
+    work.idle_holders.pop_back();
+    if (member.turn().left != 0) continue;  // it has a last turn
+    commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
+  }
+  return core.looks.have_room();
 }
 
 // Notes what the plan has to know of `member`. If `member` is the head of a domain within, drops
@@ -233,15 +260,14 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   return false;
 }
 
-void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
+void plan(TreeWork& work, Execution& member) {
   Execution& head = work.head;
   PV2_ASSERT(failing_domain(member) == &head, "a planned member is in the domain that failed");
   // It may have the result of a done() that waited for children; the procedure has failed instead.
   if (&member == &head) head.record.set_result({});
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside() != nullptr;
-  if (&member != &head) give_back_idle_locks(core, member, effects);
+  if (&member != &head) note_locks(work, member);
 }
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -287,9 +313,7 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     work.cursor = TreeCursor(work.head);
   }
   if (work.stage == Stage::kTurns) {
-    while (Execution* const member = next_to_visit(core, work)) {
-      plan(core, work, *member, effects);
-    }
+    while (Execution* const member = next_to_visit(core, work)) plan(work, *member);
     if (work.cursor.at() != nullptr) return;
     work.stage = Stage::kSort;
   }
@@ -299,6 +323,7 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     sort_collected(work);
   }
   PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
+  if (!give_back_idle_locks(core, work, effects)) return;
   planned(core, work, effects);
   const auto over = take_off(work);
   begin_turns(core, over->head, effects);
@@ -312,7 +337,7 @@ void sort_collected(TreeWork& work) {
   }
   PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted in their stage");
   PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted after all members were visited");
-  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns));
+  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns), work.keepers);
   work.stage = TreeWork::Stage::kSorted;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/state_lock.h"
+#include "model/rollback_plan.h"
 #include "submission/ended_procedure.h"
 #include "tree/domains.h"
 
@@ -195,8 +196,12 @@ bool is_decided_at_restart(Execution& member) {
 }
 
 bool has_nothing_left(Execution& member) {
-  return has_failed(member.record) && !member.is_head() && member.turn().left == 0 &&
-         failing_domain(member) != nullptr;
+  const Execution* const failing = failing_domain(member);
+  if (failing == nullptr || !has_failed(member.record)) return false;
+  if (member.turn().left == 0) return !member.is_head();
+  // The record of its last turn may be durable already, and not published.
+  const RollbackPlan* const plan = failing->domain.rare->rollback.get();
+  return plan != nullptr && plan->has_begun(member) && plan->newest_of(member) == nullptr;
 }
 
 PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {

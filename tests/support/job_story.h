@@ -26,6 +26,22 @@
 
 namespace pv2::testing {
 
+/// A job without an undo, and one of which only the second step has one.
+struct PlainJobKind : JobKind {
+  static constexpr std::string_view kType = "test.PlainJob";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kNoUndo), step(JobStep::kTwo, "TWO", kNoUndo),
+            step(JobStep::kThree, "THREE", kNoUndo));
+};
+struct LateJobKind : JobKind {
+  static constexpr std::string_view kType = "test.LateJob";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kNoUndo), step(JobStep::kTwo, "TWO", kUndoable),
+            step(JobStep::kThree, "THREE", kNoUndo));
+};
+using PlainJob = ScriptedJob<PlainJobKind>;
+using LateJob = ScriptedJob<LateJobKind>;
+
 /// What one client submits, and expects.
 struct JobRoot {
   std::string name;
@@ -62,7 +78,10 @@ class JobStory final : public CrashStory {
     }
   }
 
-  void add_types(ProcedureRegistry& registry) override { add_job_types(registry, world_); }
+  void add_types(ProcedureRegistry& registry) override {
+    add_job_types(registry, world_);
+    registry.add<PlainJob>(world_).add<LateJob>(world_);
+  }
 
   void begin_life(ProcedureExecutor& executor) override {
     ordering_ = false;

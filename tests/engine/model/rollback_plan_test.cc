@@ -53,6 +53,25 @@ bool are_independent(const Execution& a, const Execution& b) {
   return both && from_a.place->spawned_at == from_b.place->spawned_at;
 }
 
+bool is_below(const Execution& member, const Execution& ancestor) {
+  const auto path = path_to(member);
+  return &member != &ancestor && std::find(path.begin(), path.end(), &ancestor) != path.end();
+}
+
+// Each keeper, parents before their children, whose oldest turn is newer than one below it gives
+// its locks back right after the oldest one below it.
+std::vector<UndoTurn> with_last_turns(std::vector<UndoTurn> turns,
+                                      const std::vector<Execution*>& keepers) {
+  for (Execution* const keeper : keepers) {
+    const auto oldest = std::find_if(turns.begin(), turns.end(), [&](const UndoTurn& turn) {
+      return !turn.is_last() && (turn.execution == keeper || is_below(*turn.execution, *keeper));
+    });
+    if (oldest == turns.end() || oldest->execution == keeper) continue;
+    turns.insert(oldest, {keeper, {0, oldest->entry.sequence}});
+  }
+  return turns;
+}
+
 struct ModelTurn {
   UndoTurn turn;
   std::set<std::size_t> waits_for;  // newer turns, directly or indirectly
@@ -105,11 +124,23 @@ TEST_CASE(
       if (std::find(path.begin(), path.end(), &head) == path.end()) continue;
       turns.push_back({&member, {step, CommitSequence{step}}});
     }
-    std::vector<ModelTurn> model = model_of(turns);
+    std::vector<Execution*> keepers;
+    for (const auto& member : members) {
+      if (is_below(*member, head) && random.below(3) == 0) keepers.push_back(member.get());
+    }
+    std::vector<ModelTurn> model = model_of(with_last_turns(turns, keepers));
     if (random.below(2) == 0) std::reverse(turns.begin(), turns.end());
-    RollbackPlan plan(head, turns);
+    RollbackPlan plan(head, turns, keepers);
 
     INFO("seed " << seed);
+    std::set<const Execution*> with_last_turn;
+    while (const Execution* const member = plan.take_with_last_turn()) {
+      REQUIRE(with_last_turn.insert(member).second);
+    }
+    for (const ModelTurn& turn : model) {
+      REQUIRE((!turn.turn.is_last() || with_last_turn.erase(turn.turn.execution) == 1));
+    }
+    REQUIRE(with_last_turn.empty());
     std::vector<UndoTurn> begun;
     for (std::size_t left = model.size();; --left) {
       while (const UndoTurn* const turn = plan.begin_next()) begun.push_back(*turn);
@@ -123,7 +154,8 @@ TEST_CASE(
       if (left == 0) break;
       const std::size_t which = random.below(begun.size());
       const UndoTurn over = begun[which];
-      REQUIRE(plan.newest_of(*over.execution)->entry.step == over.entry.step);
+      const UndoTurn* const newest = plan.newest_of(*over.execution);
+      REQUIRE((newest != nullptr ? newest->entry.step : 0) == over.entry.step);
       begun.erase(begun.begin() + static_cast<std::ptrdiff_t>(which));
       if (random.below(4) == 0) {  // it is stopped, and begun again
         plan.put_back(*over.execution);
@@ -132,7 +164,7 @@ TEST_CASE(
       }
       plan.end(*over.execution);
       const auto turn_of = [&](const ModelTurn& turn) {
-        return turn.turn.entry.step == over.entry.step;
+        return turn.turn.entry.step == over.entry.step && turn.turn.execution == over.execution;
       };
       std::find_if(model.begin(), model.end(), turn_of)->over = true;
     }
@@ -169,12 +201,18 @@ TEST_CASE("each call of a plan takes a bounded number of looks, and all of them 
       if (nested) level = &add(members, level, 1, true);
     }
     for (const auto& member : members) {
+      if (member->id.value % 2 != 0) continue;  // in a nested tree it gets a last turn
       turns.push_back({member.get(), {2, CommitSequence{1 + member->id.value}}});
     }
     turns.push_back({&head, {3, CommitSequence{UINT32_MAX}}});
+    std::vector<Execution*> keepers;
+    for (const auto& member : members) {
+      if (member.get() != &head) keepers.push_back(member.get());
+    }
+    std::reverse(turns.begin(), turns.end());
     Looks looks;
     Looks* outer = looks.begin();
-    RollbackPlan plan(head, turns);
+    RollbackPlan plan(head, turns, keepers);
     looks.end(outer);
     const std::uint64_t made = looks.total();
     looks.forget();

@@ -11,6 +11,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// "root" spawns "p", of type P, which holds a table for the operation and spawns `children`.
+template <class P>
+JobPlot plot_under_lock_of(const LockSet& table, std::vector<std::string> children) {
+  JobPlot plot;
+  plot.scripts["root"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(P(run.world, "p"));
+    return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual();
+  }};
+  plot.scripts["p"] = {.run =
+                           [children = std::move(children)](JobRun& run) {
+                             if (run.step == 1) {
+                               for (const std::string& child : children) run.spawn(child);
+                             }
+                             return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual();
+                           },
+                       .locks = table};
+  return plot;
+}
+
+// What the tree of "p" did has been undone, except the steps of "p" that have no undo.
+void check_undone_below(std::vector<std::string> journal) {
+  std::erase_if(journal, [](const std::string& entry) {
+    return entry.ends_with(" p.1") || entry.starts_with("do q.") || entry.starts_with("do other.");
+  });
+  std::erase_if(journal, [&](const std::string& entry) {
+    return entry == "do p.2" && count(journal, "undo p.2") == 0;
+  });
+  check_all_undone(journal);
+}
+
+JobScript waits_at_its_end(const LockSet& locks) {
+  return {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual(); },
+      .locks = locks};
+}
+
 }  // namespace
 
 TEST_CASE("crashed anywhere, a plain state machine ends as if nothing had happened") {
@@ -306,6 +342,46 @@ TEST_CASE("crashed anywhere, a rollback takes back the locks of the children tha
       if (entry.starts_with("undo c.")) REQUIRE_FALSE(inside);
     }
   };
+
+  crash_everywhere(plot, {.twice = true});
+}
+
+TEMPLATE_TEST_CASE(
+    "crashed anywhere, a lock keeps others out until what was done under it is undone", "",
+    PlainJob, LateJob) {
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  JobPlot plot = plot_under_lock_of<TestType>(table, {"c"});
+  plot.scripts["c"] = {.steps = 2};
+  plot.scripts["other"] = {.steps = 2, .run = [](JobRun& run) {
+                             const bool may_begin = run.world.journal.count("do p.1") != 0;
+                             if (!may_begin) return std::optional(Say::wait_for(1ms));
+                             if (run.step == 2) run.spawn("q");
+                             return usual();
+                           }};
+  plot.scripts["q"] = {.steps = 1, .locks = table};
+  plot.roots = {{.name = "root", .succeeds = false, .aborts_at = 8}, {"other"}};
+  plot.check = [](const auto& journal, const auto&) {
+    check_undone_below(journal);
+    const auto first = std::find(journal.begin(), journal.end(), "do c.1");
+    const auto last = std::find(journal.rbegin(), journal.rend(), "undo c.1").base();
+    if (first != journal.end()) REQUIRE(std::find(first, last, "do q.1") == last);
+    REQUIRE(count(journal, "do q.1") >= 1);
+  };
+
+  crash_everywhere(plot, {.twice = true});
+}
+
+TEMPLATE_TEST_CASE("crashed anywhere, siblings are undone under the lock of their parent", "",
+                   PlainJob, LateJob) {
+  // How many of the two have finished and need the lock again for their undo.
+  const int finished = GENERATE(0, 1, 2);
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  JobPlot plot = plot_under_lock_of<TestType>(table, {"c1", "c2"});
+  plot.scripts["c1"] = finished == 2 ? JobScript{.locks = table} : waits_at_its_end(table);
+  plot.scripts["c2"] = finished == 0 ? waits_at_its_end(table) : JobScript{.locks = table};
+  const std::size_t entries = 7 + static_cast<std::size_t>(finished == 2 ? 3 : finished);
+  plot.roots = {{.name = "root", .succeeds = false, .aborts_at = entries}};
+  plot.check = [](const auto& journal, const auto&) { check_undone_below(journal); };
 
   crash_everywhere(plot, {.twice = true});
 }
