@@ -138,7 +138,7 @@ void MixedStory::check_member(std::uint64_t id, const TaskMember& member, bool s
         (!there || !member.ended.contains(step))) {
       end.findings.add(words + " is missing, though its tree succeeded");
     }
-    if ((!succeeded || ended_alone) && there && !stays) {
+    if ((!succeeded || ended_alone) && there && !stays && world_.undoable(spec, step)) {
       end.findings.add(words + " was not undone, though " +
                        (succeeded ? "its failure was reported" : "its tree was"));
     }

@@ -212,11 +212,15 @@ Outcome Task<kKind>::rollback_state(TaskStep /*step*/, StepContext& ctx) {
 template class Task<Kind::kUndoable>;
 template class Task<Kind::kFinal>;
 template class Task<Kind::kCommitting>;
+template class Task<Kind::kPlain>;
+template class Task<Kind::kLate>;
 
 void add_task_types(ProcedureRegistry& types, TaskWorld& world) {
   types.add<Task<Kind::kUndoable>>(world)
       .add<Task<Kind::kFinal>>(world)
-      .add<Task<Kind::kCommitting>>(world);
+      .add<Task<Kind::kCommitting>>(world)
+      .add<Task<Kind::kPlain>>(world)
+      .add<Task<Kind::kLate>>(world);
 }
 
 }  // namespace pv2::testing

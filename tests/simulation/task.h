@@ -42,6 +42,23 @@ struct TaskTraits<TaskSpec::Kind::kCommitting> {
             step(TaskStep::kFour, "FOUR", kNoUndo), step(TaskStep::kFive, "FIVE", kNoUndo));
 };
 
+template <>
+struct TaskTraits<TaskSpec::Kind::kPlain> {
+  static constexpr std::string_view kType = "sim.PlainTask";
+  static constexpr auto kSteps =
+      steps(step(TaskStep::kOne, "ONE", kNoUndo), step(TaskStep::kTwo, "TWO", kNoUndo),
+            step(TaskStep::kThree, "THREE", kNoUndo), step(TaskStep::kFour, "FOUR", kNoUndo),
+            step(TaskStep::kFive, "FIVE", kNoUndo));
+};
+template <>
+struct TaskTraits<TaskSpec::Kind::kLate> {
+  static constexpr std::string_view kType = "sim.LateTask";
+  static constexpr auto kSteps =
+      steps(step(TaskStep::kOne, "ONE", kNoUndo), step(TaskStep::kTwo, "TWO", kUndoable),
+            step(TaskStep::kThree, "THREE", kNoUndo), step(TaskStep::kFour, "FOUR", kNoUndo),
+            step(TaskStep::kFive, "FIVE", kNoUndo));
+};
+
 template <TaskSpec::Kind kKind>
 class Task final : public StateMachineProcedure<TaskStep> {
  public:
@@ -94,6 +111,10 @@ void with_task(TaskWorld& world, std::size_t spec, Use&& use) {
       return use(Task<TaskSpec::Kind::kFinal>(world, spec));
     case TaskSpec::Kind::kCommitting:
       return use(Task<TaskSpec::Kind::kCommitting>(world, spec));
+    case TaskSpec::Kind::kPlain:
+      return use(Task<TaskSpec::Kind::kPlain>(world, spec));
+    case TaskSpec::Kind::kLate:
+      return use(Task<TaskSpec::Kind::kLate>(world, spec));
   }
 }
 

@@ -28,6 +28,7 @@ struct Mood {
   bool reports;
   bool beside;
   bool bounded;
+  bool bare;
 };
 
 bool one_in(Random& random, std::uint64_t n) { return random.below(n) == 0; }
@@ -48,7 +49,8 @@ class Planner {
              .events = one_in(random_, 3),
              .reports = one_in(random_, 3),
              .beside = one_in(random_, 2),
-             .bounded = one_in(random_, 4)};
+             .bounded = one_in(random_, 4),
+             .bare = one_in(random_, 3)};
   }
 
   TaskPlan plan() {
@@ -96,6 +98,9 @@ class Planner {
     task.reports = depth > 0 && mood_.reports && one_in(random_, 2);
     task.beside = depth > 0 && mood_.beside && !one_in(random_, 4);
     if (mood_.parks && one_in(random_, 4)) task.kind = TaskSpec::Kind::kCommitting;
+    if (mood_.bare && one_in(random_, 2)) {
+      task.kind = one_in(random_, 2) ? TaskSpec::Kind::kPlain : TaskSpec::Kind::kLate;
+    }
     if (depth > 0 && one_in(random_, 5)) task.kind = TaskSpec::Kind::kFinal;
     const std::size_t steps = 1 + random_.below(5);
     for (std::size_t i = 0; i < steps; ++i) task.steps.push_back(step());
@@ -276,6 +281,7 @@ bool TaskPlan::fails_and_is_reported(std::size_t task) const {
 TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
   TreeFate fate{.may_fail = aborted};
   bool commits = false;
+  bool has_loose_siblings = false;
   fate.may_succeed = !fails_by_itself(root);
   bool reports_failure = false;
   for (const std::size_t index : tree(root)) {
@@ -288,12 +294,15 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
     // A cycle of waiting trees is opened by undoing one of them.
     if (index != root && !task.locks.empty()) fate.may_wait_in_a_cycle = true;
     commits = commits || task.kind == TaskSpec::Kind::kCommitting;
+    // Once it has finished, the undos of its children exclude each other from what they shared.
+    const bool covers = !task.locks.empty() && task.children.size() > 1;
+    has_loose_siblings = has_loose_siblings || (covers && task.kind >= TaskSpec::Kind::kPlain);
   }
   fate.may_wait_in_a_cycle = fate.may_wait_in_a_cycle || limits_types;
   fate.may_fail = fate.may_fail || !fate.may_succeed || fate.may_wait_in_a_cycle;
   for (const std::size_t index : tree(root)) {
     if ((fate.may_fail || reports_failure) &&
-        (commits || tasks[index].undo_retries + 1 >= undo_attempts)) {
+        (commits || has_loose_siblings || tasks[index].undo_retries + 1 >= undo_attempts)) {
       fate.may_park = true;
     }
   }
@@ -305,7 +314,7 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
                               "TIMED_WAIT", "AWAIT_OR_TIME",  "OFFLOAD", "OFFLOAD_OR_TIME",
                               "SIGNAL",     "SIGNAL_OR_TIME", "EVENT",   "EVENT_OR_TIME",
                               "AGAIN",      "FAIL",           "THROW"};
-  constexpr std::array kKinds{"", " final", " committing"};
+  constexpr std::array kKinds{"", " final", " committing", " plain", " late"};
   const TaskSpec& task = plan.tasks[index];
   std::string words = task.name() + kKinds[static_cast<std::size_t>(task.kind)] + " [";
   for (const StepSpec& step : task.steps) {

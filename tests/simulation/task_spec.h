@@ -52,6 +52,8 @@ struct TaskSpec {
     kUndoable,
     kFinal,       ///< Is not undone once it has succeeded.
     kCommitting,  ///< Has a point of no return in its third step.
+    kPlain,       ///< None of its steps has an undo.
+    kLate,        ///< Only its second step has an undo.
   };
   std::size_t index = 0;
   std::size_t root = 0;    ///< The index of its root.

@@ -277,8 +277,19 @@ void TaskWorld::child_seen(std::size_t spec, const StepContext& ctx, const Child
   }
 }
 
-bool TaskWorld::undoable(const TaskSpec& spec, std::uint32_t step) const {
-  return spec.kind != TaskSpec::Kind::kCommitting || step == 1;
+bool TaskWorld::undoable(const TaskSpec& spec, std::uint32_t step) {
+  switch (spec.kind) {
+    case TaskSpec::Kind::kUndoable:
+    case TaskSpec::Kind::kFinal:
+      return true;
+    case TaskSpec::Kind::kCommitting:
+      return step == 1;
+    case TaskSpec::Kind::kPlain:
+      return false;
+    case TaskSpec::Kind::kLate:
+      return step == 2;
+  }
+  return false;
 }
 
 TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {

@@ -156,6 +156,8 @@ class TaskWorld {
   [[nodiscard]] const std::map<std::uint64_t, TaskMember>& members() const noexcept {
     return members_;
   }
+  /// Whether a rollback undoes this step of a task.
+  [[nodiscard]] static bool undoable(const TaskSpec& spec, std::uint32_t step);
 
  private:
   TaskMember& member(std::size_t spec, StepContext& ctx);
@@ -169,7 +171,6 @@ class TaskWorld {
   void check_not_over(const StepContext& ctx);
   void check_has_cause(std::size_t spec, const StepContext& ctx);
   [[nodiscard]] bool may_be_sent_back(const TaskMember& member) const;
-  [[nodiscard]] bool undoable(const TaskSpec& spec, std::uint32_t step) const;
   [[nodiscard]] Duration wall_offset() const;
   [[nodiscard]] Moment this_moment() const { return {clock_->steady_now(), life_}; }
   /// Whether `patience` has passed since then, as far as the engine can know.
