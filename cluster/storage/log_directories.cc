@@ -28,9 +28,10 @@ Result<std::vector<LogFile>> LogDirectories::logs(const ServerName& server, LogK
   if (!names.ok()) return names.status();
   // Logs that cannot be seen are not logs that are split: the directory may be removed, but the one
   // above it stays.
-  if (names->empty() && !files_.exists(layout_.wals()))
+  if (names->empty() && !files_.exists(layout_.wals())) {
     return Status(StatusCode::kUnavailable,
                   layout_.wals() + " is not there: look whether " + layout_.root() + " is mounted");
+  }
   std::vector<LogFile> logs;
   for (const std::string& name : *names) {
     if (name[0] != static_cast<char>(kind)) continue;

@@ -30,9 +30,10 @@ Result<std::vector<std::string>> PeerFiles::ids() const {
   if (!names.ok()) return names.status();
   // Peers that cannot be seen are not peers that were removed. The id is there before the first
   // one.
-  if (names->empty() && !files_.exists(layout_.cluster_id()))
+  if (names->empty() && !files_.exists(layout_.cluster_id())) {
     return Status(StatusCode::kUnavailable, layout_.cluster_id() + " is not there: look whether " +
                                                 layout_.root() + " is mounted");
+  }
   std::vector<std::string> ids;
   for (const std::string& name : *names) {
     std::string id = ClusterLayout::decode_name(name);

@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -18,6 +20,7 @@
 
 #include "session/shell.h"
 #include "support/catch.h"
+#include "support/temporary_directory.h"
 
 namespace pv2::testing::shell_wait_test {
 namespace {
@@ -34,6 +37,8 @@ struct Submitted {
 /// ask it for a list is interrupted meanwhile.
 struct World {
   World() {
+    std::filesystem::create_directory(root.path("master"));
+    std::ofstream(root.path("master/id")) << "id";
     auto opened_transport = tcp_transport();
     REQUIRE(opened_transport.ok());
     transport = *std::move(opened_transport);
@@ -66,6 +71,7 @@ struct World {
     master.reset();
   }
 
+  const TemporaryDirectory root;
   const shell::Interrupts interrupts;
   std::shared_ptr<Transport> transport;
   // Used on the loop.
@@ -79,7 +85,7 @@ struct World {
 
 TEST_CASE("the call of a statement that gives up is not sent any more") {
   World world;
-  shell::Shell shell(*world.client, "", nullptr);
+  shell::Shell shell(*world.client, world.root.path(""), nullptr);
   std::promise<Status> end;
 
   const auto answer = shell.ask<ProcedureResult>(
@@ -96,7 +102,7 @@ TEST_CASE("the call of a statement that gives up is not sent any more") {
 
 TEST_CASE("a signal that ends the shell ends a statement that begins after it") {
   World world;
-  shell::Shell shell(*world.client, "", nullptr);
+  shell::Shell shell(*world.client, world.root.path(""), nullptr);
 
   std::raise(GENERATE(SIGTERM, SIGHUP));
   const shell::Answer answer = shell.answer("wait 1, TIMEOUT => 2");
@@ -107,7 +113,7 @@ TEST_CASE("a signal that ends the shell ends a statement that begins after it") 
 
 TEST_CASE("Ctrl-C ends the wait for a lock whatever it waits for just then") {
   World world;
-  shell::Shell shell(*world.client, "", nullptr);
+  shell::Shell shell(*world.client, world.root.path(""), nullptr);
 
   const shell::Answer answer = shell.answer("lock_table 't', TIMEOUT => 5");
 
@@ -118,7 +124,7 @@ TEST_CASE("Ctrl-C ends the wait for a lock whatever it waits for just then") {
 
 TEST_CASE("Ctrl-C ends a statement that asks several questions at the first one") {
   World world;
-  shell::Shell shell(*world.client, "", nullptr);
+  shell::Shell shell(*world.client, world.root.path(""), nullptr);
 
   // 'beef' may be the name of a table, or begin the id of a region.
   const shell::Answer answer = shell.answer(GENERATE("check", "flush 'beef'", "list_peers"));
