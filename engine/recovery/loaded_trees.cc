@@ -49,6 +49,21 @@ bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
   return left;
 }
 
+// What a child that is final on success has spawned is not undone, and only its type says whether
+// it is final.
+Status LoadedTrees::may_stay(const Execution& execution) const {
+  if (!has_strangers_) return Status();
+  const Execution* above = execution.parent_execution();
+  for (; above != nullptr && !above->is_root(); above = above->parent_execution()) {
+    if (above->type != nullptr || above->record.state != ProcedureState::kSuccess) continue;
+    return Status(StatusCode::kNotSupported,
+                  "it belongs to " + name_of(above->id) +
+                      ", which has finished and whose type is not registered, so nobody can tell "
+                      "whether it may have to be undone");
+  }
+  return Status();
+}
+
 void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
   PV2_ASSERT(last_linked_ < execution.id, "procedures are linked in order of id");
@@ -63,7 +78,10 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   const bool matters = !execution.is_root() || execution.inbox;
   if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
   // The rows of a spent member may have outlived it, and its type may have been retired since.
-  if (loaded.problem.ok() && !is_spent(execution)) loaded.problem = std::move(loaded.misfit);
+  if (loaded.problem.ok() && !is_spent(execution)) {
+    loaded.problem = loaded.misfit.ok() ? may_stay(execution) : std::move(loaded.misfit);
+  }
+  has_strangers_ = has_strangers_ || execution.type == nullptr;
   if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
   if (is_over(execution)) execution.record.holds_locks = false;
   if (execution.locks().empty()) return;

@@ -61,6 +61,8 @@ class LoadedTrees {
       PV2_REQUIRES(core.state_mutex);
   [[nodiscard]] Execution* root_of(EngineCore& core, const Execution& execution,
                                    const LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
+  /// OK, or why it cannot be told whether `execution` stays when its tree is undone.
+  [[nodiscard]] Status may_stay(const Execution& execution) const;
   Execution& stand_in_for(EngineCore& core, ProcedureId root, const Execution& member)
       PV2_REQUIRES(core.state_mutex);
 
@@ -69,6 +71,7 @@ class LoadedTrees {
   const WallTime began_at_;
   ProcedureId last_linked_;
   std::vector<Execution*> roots_;  // stand-ins too
+  bool has_strangers_ = false;     // some have a type that is not registered
   EntryList holders_;              // linked in this section; they held their locks
   EntryList parked_;               // linked in this section; they held none
   std::vector<TreeProblem> problems_;

@@ -21,14 +21,13 @@
 namespace pv2 {
 namespace {
 
-// The step fails, as for any defect, whatever it answers: it may catch what is thrown here, and
-// what it asked for is missing.
+// The step fails, and an undo is tried again, as for any exception, whatever user code answers: it
+// may catch what is thrown here, and what it asked for is missing.
 template <class Thrown>
 [[noreturn]] void refuse(StepEffects& effects, const std::string& why) {
-  if (effects.bad_call.ok()) {
-    effects.bad_call = {StatusCode::kInternal,
-                        fmt::format("step {} of {}: {}", effects.frame.name(),
-                                    effects.frame.execution.type->name, why)};
+  if (effects.thrown.ok()) {
+    effects.thrown = {StatusCode::kInternal, fmt::format("step {} of {}: {}", effects.frame.name(),
+                                                         effects.frame.execution.type->name, why)};
   }
   throw Thrown(why);
 }
@@ -100,13 +99,11 @@ const std::string* StepContext::signal(std::string_view name) {
   if (!run_.effects_.inbox_use) run_.effects_.inbox_use = std::make_unique<InboxUse>();
   InboxUse& use = *run_.effects_.inbox_use;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {
-    if (run_.effects_.bad_call.ok()) {
-      run_.effects_.bad_call = {
-          StatusCode::kInvalidArgument,
-          fmt::format("a step asks for a signal whose name has {} bytes, but that of a signal has "
-                      "1 to {}",
-                      name.size(), limits::kSignalNameBytes)};
-    }
+    run_.effects_.bad_signal = {
+        StatusCode::kInvalidArgument,
+        fmt::format("a step asks for a signal whose name has {} bytes, but that of a signal has 1 "
+                    "to {}",
+                    name.size(), limits::kSignalNameBytes)};
     return nullptr;
   }
   auto of_name = use.given_by_name.find(name);

@@ -31,8 +31,14 @@ Status defect(fmt::format_string<Parts...> format, Parts&&... parts) {
 
 }  // namespace
 
+// A forward step that throws is a defect and fails for good. An undo has to end, so it is retried.
+Outcome StepDecision::as_if_thrown(const Status& why) const {
+  return {.kind = frame_.undo ? Outcome::Kind::kRetry : Outcome::Kind::kFail, .error = why};
+}
+
 void StepDecision::decide(Outcome outcome) {
   Transition& next = frame_.commit.next;
+  if (!effects_.thrown.ok()) outcome = as_if_thrown(effects_.thrown);
   if (frame_.timed_out && frame_.execution.work() != nullptr) stop_work_of_wait(outcome.kind);
   const bool known = is_known(outcome.kind);
   const Outcome::Kind recorded = known ? outcome.kind : Outcome::Kind::kFail;

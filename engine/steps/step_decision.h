@@ -28,6 +28,9 @@ class StepDecision {
 
   /// Completes the Transition. Calls user code (fields of the object and of new procedures).
   void decide(Outcome outcome);
+  /// What a run answers of which an exception with this status has come, or would have come if user
+  /// code had not caught it.
+  [[nodiscard]] Outcome as_if_thrown(const Status& why) const;
 
  private:
   void stop_work_of_wait(Outcome::Kind answer);

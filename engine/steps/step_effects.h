@@ -23,11 +23,12 @@ struct StepEffects {
   SpawnedChildren children;
   SubmittedRoots roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< What the step asked for by signal(); nullptr: nothing.
-  Status bad_call;                      ///< Not OK: the first call that asked for what cannot be.
+  Status bad_signal;                    ///< Not OK: the step asked for a signal that cannot exist.
+  Status thrown;                        ///< Not OK: why the first call that was refused threw.
 
   /// OK, or why the step fails, or its undo is parked, whatever user code answers.
   [[nodiscard]] const Status& refused() const noexcept {
-    return bad_call.ok() ? rows.refused() : bad_call;
+    return bad_signal.ok() ? rows.refused() : bad_signal;
   }
   [[nodiscard]] bool wants_signals() const noexcept {
     return inbox_use && !inbox_use->wanted.empty();

@@ -5,16 +5,16 @@
 // in addition:
 //
 //     record                                      errors  ranges  numbers  rows
-//     retry or failure of a step, or it parks     1       -       yes      -
+//     a step waits, is retried, fails or parks    1       -       yes      -
 //     who was interrupted when a tree failed      1       yes     yes      -
 //     an undo: over, waits, is retried, parks     2       yes     yes      -
 //     end of a rollback                           1       yes     yes      date of the result
 //     order of an operator: like one of those     2       yes     yes      its audit
 //
 // Of two errors one is that with which the tree failed. A child's first record is part of a record
-// of its parent, which leaves the same room. A record that only repeats the fields, or makes them
-// smaller, is checked all the same, because it may have rows of the host; it has to leave room for
-// an order.
+// of its parent, which leaves the same room. A record that only repeats the fields, and that of an
+// undo that makes them smaller, is checked all the same, because it may have rows of the host; it
+// has to leave room for an order.
 
 #include "steps/step_run.h"
 
@@ -41,7 +41,7 @@ namespace {
 constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
 // Of the members that were interrupted: two numbers per range.
 constexpr std::size_t kRanges = InterruptedMembers::kRangesMax * 2 * 10 + 4;
-// By how much all numbers of a row together may grow: seven more entries of the history (20 bytes
+// By how much all numbers of a row together may grow: eight more entries of the history (20 bytes
 // each), an entry to undo, flags, codes, a deadline. And the row with the date of a result.
 constexpr std::size_t kNumbers = 400;
 constexpr std::size_t kKeyOfAudit = 32;
@@ -112,18 +112,16 @@ Outcome StepRun::call_user_code() {
                            return frame_.undo ? execution.object->rollback(context)
                                               : execution.object->execute(context);
                          });
-  if (outcome.ok()) return *std::move(outcome);
-  // A forward step that throws is a defect and fails for good. An undo has to end, so it is
-  // retried.
-  return {.kind = frame_.undo ? Outcome::Kind::kRetry : Outcome::Kind::kFail,
-          .error = outcome.status()};
+  return outcome.ok() ? *std::move(outcome) : decision_.as_if_thrown(outcome.status());
 }
 
 // How much of its batch the record leaves free for later ones.
 std::size_t StepRun::room_to_leave() const {
   const Record& last = frame_.execution.record;
   const Transition& next = frame_.commit.next;
-  const bool repeats = !next.new_image || (frame_.undo && next.image.size() <= last.image.size());
+  const bool waits = next.undo == UndoChange::kKeep && !next.ends_waits;
+  const bool repeats = !next.new_image || (frame_.undo && next.image.size() <= last.image.size()) ||
+                       (waits && next.image.view() == last.image.view());
   if (repeats) return kOrder;  // an earlier record left the room that this one takes
   if (!may_carry_failure(last, next)) return limits::kLaterRecordBytes;
   // The record of an undo has an error already that later records repeat, or replace.

@@ -13,8 +13,8 @@ namespace pv2 {
 /// under the state mutex.
 void adopt(Execution& member);
 
-/// Whether a last record ends one member, or is the last turn of a member, or the member is the
-/// head of a domain that was undone and the record ends that domain.
+/// Whether a last record ends one member, or gives its locks back in its last turn, or ends a
+/// domain that was undone, of which the member is the head.
 enum class LastRecord : std::uint8_t { kOfMember, kOfTurns, kEndsDomain };
 
 /// Makes the last record of `execution`, which has no step left to run and no work outstanding, and

@@ -181,7 +181,8 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     --domain.rare.edit().parked_undos;
   }
   if (ordered && domain.rare->parked_undos == 0) move_to(head, DomainState::kRollingBack);
-  if (done.undo == UndoChange::kPop || is_finished(done.state)) {  // or its locks are given back
+  // A member that is finished without a pop has had its last turn.
+  if (done.undo == UndoChange::kPop || is_finished(done.state)) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rare->rollback->put_back(execution);

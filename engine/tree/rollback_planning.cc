@@ -318,7 +318,9 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     work.stage = Stage::kSort;
   }
   if (work.stage == Stage::kSort) {
-    const bool is_much = work.turns.size() > kSortedAtOnce || work.has_branches;
+    // Who keeps locks is found by a walk from each turn to the head.
+    const bool is_much =
+        work.turns.size() > kSortedAtOnce || work.has_branches || !work.keepers.empty();
     if (is_much) return leave_to_sort(work, effects);
     sort_collected(work);
   }

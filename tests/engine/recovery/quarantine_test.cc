@@ -80,6 +80,11 @@ class OldWithCount final : public StateMachineProcedure<JobStep> {
   std::string name_;
   std::uint32_t count_ = 0;
 };
+struct FinalOldKind : OldKind {
+  static constexpr std::string_view kType = "test.FinalOld";
+  static constexpr bool kFinalOnSuccess = true;
+};
+using FinalOld = ScriptedJob<FinalOldKind>;
 // test.FinalJob without its first step.
 struct ShorterFinal : FinalJobKind {
   static constexpr auto kSteps = steps(step(JobStep::kTwo, "TWO", kUndoable));
@@ -320,6 +325,30 @@ TEST_CASE("a finished child without anything to undo does not need its type any 
   engine.run();
   CHECK(seen == "test.Old: old done");
   CHECK(engine.result(root).status.ok() == !fails);
+}
+
+TEST_CASE("what a final child has spawned is not undone by a program without the child's type") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1) run.ctx.spawn(FinalOld(run.world, "final"));
+    return run.step == 2 ? Say::wait_for(std::chrono::hours(1)) : usual();
+  }};
+  engine.world.scripts["final"] = {.steps = 1, .children = {"c"}};
+  engine.world.scripts["c"] = {.steps = 1};
+  ExecutorOptions options = engine.options();
+  options.registry.add<FinalOld>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do c.1") == 1);
+
+  crash_and_open_with<>(engine);
+  static_cast<void>(engine.executor().abort(root, {.reason = "test", .who = "anna"}).ok());
+  engine.advance(std::chrono::hours(1));
+
+  CHECK(engine.describe(root).quarantined);
+  CHECK_THAT(engine.describe(root).error.to_string(), ContainsSubstring("nobody can tell whether"));
+  CHECK(engine.world.journal.count("undo c.1") == 0);
 }
 
 TEST_CASE("damaged user bytes quarantine their tree, and its nonce, locks and identity stay") {

@@ -108,6 +108,24 @@ TEST_CASE("a tree with a large state is undone, whichever way it fails") {
   }
 }
 
+TEST_CASE("a step with the largest state may wait") {
+  const std::size_t largest = largest_state();
+  for (const std::size_t bytes : {largest, largest - 30}) {
+    SmallStore engine;
+    int runs = 0;
+    engine.world.scripts["a"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+      if (run.step == 1) run.note.assign(bytes, 'n');
+      if (run.step != 2) return usual();
+      ++runs;
+      return run.ctx.timed_out() ? usual() : Say::wait_for(std::chrono::minutes(1));
+    }};
+    const ProcedureResult result = engine.end_of_a();
+    INFO("M - " << kBatchBytes - bytes << ": " << result.status.to_string());
+    CHECK(has_ended_well(result));
+    CHECK(runs == 2);
+  }
+}
+
 TEST_CASE("a procedure with a large state is undone when it is aborted") {
   const std::size_t largest = largest_state();
   AbortOptions abort{.reason = std::string(1024, 'r'), .who = std::string(256, 'w')};

@@ -154,9 +154,9 @@ class LockSet {
   }
 
   // The last `tail_` requests wait to be sorted in, and may have keys twice. A key whose place is
-  // near the end goes there at once, so few sets have a tail. It is sorted in when it is as long as
-  // the rest, or when the set is read: then a const method changes what is mutable here, under a
-  // mutex (resource.cc), and before another one looks at it.
+  // near the end goes there at once, so few sets have a tail. A tail is sorted in when it is as
+  // long as the rest. The first const method that reads the set sorts it in, too, under a mutex
+  // (resource.cc).
   static constexpr std::ptrdiff_t kMovesMax = 64;  // 3 KB: as much as it costs to append one key
   static constexpr std::uint16_t kTailMax = UINT16_MAX;
   mutable LockRequests requests_;

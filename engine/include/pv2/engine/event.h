@@ -24,7 +24,7 @@ class Event {
  public:
   /// `name` is for people: it is what explain() shows.
   explicit Event(std::string name = {});
-  // Copied also where it could be moved: so each handle has an event, and none is a trap.
+  // Copied also where it could be moved: so a handle that was moved from still works.
   Event(const Event&) = default;
   Event& operator=(const Event&) = default;
   ~Event() = default;

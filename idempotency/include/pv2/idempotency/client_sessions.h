@@ -196,9 +196,8 @@ class ClientSessions {
 
   /// Gives up silent sessions, and makes the marks of idle clients durable; calls `done` when all
   /// of that is durable. Meant for a timer, every 10 s or so. Looks at each session; requests wait
-  /// while it looks at about 1000 sessions and rows, and then come in between. kInvalidArgument:
-  /// the log has refused a batch; the next call tries that again. kUnknownOutcome: the log has
-  /// failed.
+  /// for at most about 1000 sessions and rows at a time. kInvalidArgument: the log has refused a
+  /// batch; the next call tries that again. kUnknownOutcome: the log has failed.
   void maintain(std::function<void(Status)> done);
 
   /// Refuses everything from now on; copies that wait get kStopping. Owners go on.

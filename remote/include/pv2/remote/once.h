@@ -30,7 +30,7 @@ namespace pv2 {
 /// the call again before a restart, or whoever resolves it, has found out what became of it.
 class OnceCall {
  public:
-  // Copied also where it could be moved: so each one has its call, and none is a trap.
+  // Copied also where it could be moved: so one that was moved from still works.
   OnceCall(const OnceCall&) = default;
   OnceCall& operator=(const OnceCall&) = default;
   ~OnceCall() = default;
