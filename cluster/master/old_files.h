@@ -18,9 +18,9 @@
 // master alone, on the queue of work that this look runs on, which is another one: archiving a
 // table takes long, and no fence waits for it. Servers only drop references.
 //
-// Somebody may have renamed a position or a list of files and have died before its sync. A power
-// cut then brings back the one before, which needs what a look has removed. So a look makes durable
-// what it has read before it removes anything.
+// A region server may have renamed a position or a list of files and have died before its sync. A
+// power cut then brings back the one before, which needs what a look has removed. So a look makes
+// durable what it has read before it removes anything.
 //
 // Every removal may be cut off by a crash; the next look goes on. What is remembered of looks is in
 // memory: a new master begins to count anew.

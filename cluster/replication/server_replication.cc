@@ -111,9 +111,14 @@ void ServerReplication::load(Stored& stored) const {
   }
   if (!row.ok()) return;
   stored.row = *std::move(row);
-  // A peer that cannot be seen is not one that was removed. A server that sees its own log would
-  // see the peer.
-  if (!stored.row) stored.status = ground_.log.check_fence();
+  // A peer that cannot be seen is not one that was removed (tree_in_sight.h). A server that sees
+  // its own log would see the peer.
+  if (!stored.row) {
+    stored.status = ground_.log.check_fence();
+    if (stored.status.ok()) row = peer_files_.read(stored.id);
+    if (stored.status.ok()) stored.status = row.status();
+    if (stored.status.ok()) stored.row = *std::move(row);
+  }
   if (!stored.status.ok()) return;
   stored.status =
       stored.row ? make_queue(stored.id) : queue_files_.remove_all(stored.id, ground_.server);

@@ -38,6 +38,7 @@ class MergedCursor final : public CellCursor {
   [[nodiscard]] bool valid() const override { return least_ != nullptr; }
   [[nodiscard]] std::string_view key() const override { return least_->key(); }
   [[nodiscard]] std::string_view value() const override { return least_->value(); }
+  [[nodiscard]] std::size_t bytes_read() const override { return least_->bytes_read(); }
   [[nodiscard]] Status status() const override { return status_; }
 
  private:
@@ -86,8 +87,8 @@ void NewestCells::next() {
 
 void NewestCells::settle() {
   while (valid() && !is_spent()) {
-    // A cell is copied on the way: a large one is as much work as many small ones.
-    looks_ += 1 + (all_->key().size() + all_->value().size()) / kBytesPerLook;
+    // A cell is read and copied on the way: a large one is as much work as many small ones.
+    looks_ += 1 + (all_->key().size() + all_->bytes_read()) / kBytesPerLook;
     if (sequence_of_key(all_->key()) > sequence_max_) {
       std::string newest(prefix_of_key(all_->key()));
       append_big_endian(newest, kSequenceEnd - sequence_max_);

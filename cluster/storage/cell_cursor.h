@@ -26,6 +26,8 @@ class CellCursor {
   [[nodiscard]] virtual bool valid() const = 0;
   [[nodiscard]] virtual std::string_view key() const = 0;
   [[nodiscard]] virtual std::string_view value() const = 0;
+  /// How many bytes were read for value().
+  [[nodiscard]] virtual std::size_t bytes_read() const { return value().size(); }
   /// Why the walk ended, if not at its end.
   [[nodiscard]] virtual Status status() const = 0;
 };

@@ -62,6 +62,8 @@ class LogDirectories {
   [[nodiscard]] Result<std::vector<ClusterLayout::LogDirectory>> servers() const;
 
  private:
+  [[nodiscard]] Status check_no_logs(const ServerName& server) const;
+
   const FileTree& files_;
   const ClusterLayout layout_;
 };

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "storage/region_files.h"
+#include "storage/tree_in_sight.h"
 #include "storage/write_ahead_log.h"
 
 namespace pv2::cluster {
@@ -77,28 +78,33 @@ Result<std::vector<RegionKey>> write_recovered(const FileTree& files, const Clus
   return removed;
 }
 
-// Where nothing can be seen, nothing was removed: the directory of the cluster may not be mounted
-// here for a moment, and each region looks absent then. So the regions are looked at again, and
-// what has to be there is looked for last: the log, which another splitter may have archived.
-Status check_removed(const FileTree& files, const ClusterLayout& layout, const std::string& log,
-                     const std::string& archived, const std::vector<RegionKey>& removed) {
+Status check_absent(const FileTree& files, const ClusterLayout& layout,
+                    const std::vector<RegionKey>& removed) {
   for (const RegionKey& region : removed) {
     const Result<bool> there = is_there(files, layout, region);
     if (!there.ok()) return there.status();
-    if (*there)
-      return {StatusCode::kUnavailable, "region " + region.second + " was not there for a moment"};
+    if (*there) return was_out_of_sight("region " + region.second);
   }
-  if (files.exists(layout.data()) && (files.exists(log) || files.exists(archived))) return {};
-  return {StatusCode::kUnavailable,
-          fmt::format("{} and {} were there before, and are not now: look whether {} is mounted",
-                      layout.data(), log, layout.root())};
+  return {};
+}
+
+// Where nothing can be seen, nothing was removed (tree_in_sight.h). What has to be there is the
+// log, which another splitter may have archived.
+Status check_removed(const FileTree& files, const ClusterLayout& layout, const std::string& log,
+                     const std::string& archived, const std::vector<RegionKey>& removed) {
+  if (!files.exists(layout.data()) || !(files.exists(log) || files.exists(archived))) {
+    return {StatusCode::kUnavailable,
+            fmt::format("{} and {} were there before, and are not now: look whether {} is mounted",
+                        layout.data(), log, layout.root())};
+  }
+  return check_absent(files, layout, removed);
 }
 
 // Nothing proves that the last writes of the server's last log are on the disk, although they can
 // be read here: its sync may have failed, and what failed counts as written for the file system.
 // The regions get them durably, so the log must have them durably too, from which replication ships
-// them. Without what is not split: a splitter that comes late may bring back a log that is archived
-// already, and it must be archived again under the same name.
+// them. Only the part that is split is written: a splitter that comes late may bring back a log
+// that is archived already, and it must be archived again under the same name.
 Status keep_in_log(const FileTree& files, const ClusterLayout& layout, const ServerName& server,
                    const LogFile& log, std::string_view bytes) {
   const std::string directory = layout.splitting(server);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "storage/framed_fields.h"
+#include "storage/tree_in_sight.h"
 
 namespace pv2::cluster {
 
@@ -26,13 +27,13 @@ Result<std::optional<PeerRow>> PeerFiles::read(const std::string& id) const {
 }
 
 Result<std::vector<std::string>> PeerFiles::ids() const {
-  const Result<std::vector<std::string>> names = files_.list(layout_.peers());
+  Result<std::vector<std::string>> names = files_.list(layout_.peers());
   if (!names.ok()) return names.status();
-  // Peers that cannot be seen are not peers that were removed. The id is there before the first
-  // one.
-  if (names->empty() && !files_.exists(layout_.cluster_id())) {
-    return Status(StatusCode::kUnavailable, layout_.cluster_id() + " is not there: look whether " +
-                                                layout_.root() + " is mounted");
+  // Peers that cannot be seen are not peers that were removed.
+  if (names->empty()) {
+    if (Status bad = check_in_sight(files_, layout_); !bad.ok()) return bad;
+    names = files_.list(layout_.peers());
+    if (!names.ok()) return names.status();
   }
   std::vector<std::string> ids;
   for (const std::string& name : *names) {

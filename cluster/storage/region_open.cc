@@ -11,6 +11,7 @@
 
 #include "storage/log_splitter.h"
 #include "storage/region.h"
+#include "storage/tree_in_sight.h"
 
 namespace pv2::cluster {
 
@@ -53,11 +54,13 @@ class Region::Opening {
                               {.opening = opening(), .is_claim = true});
   }
 
-  // The list comes last: that it has our claim proves that the directory was seen, also when it
-  // seemed to have no recovered files.
+  // That the list has our claim proves that the directory is seen. If there were no recovered files
+  // before, they are looked for again behind the list.
   Status read() {
-    Result<std::vector<RecoveredFile>> recovered =
-        read_recovered(region_.files_, region_.layout_, table(), id());
+    const auto read_all = [&] {
+      return read_recovered(region_.files_, region_.layout_, table(), id());
+    };
+    Result<std::vector<RecoveredFile>> recovered = read_all();
     if (!recovered.ok()) return recovered.status();
     recovered_ = *std::move(recovered);
     Result<RegionFiles> list =
@@ -65,6 +68,11 @@ class Region::Opening {
     if (!list.ok()) return list.status();
     if (list->opening > opening())
       return {StatusCode::kFenced, fmt::format("region {} was opened again", id())};
+    if (recovered_.empty()) {
+      recovered = read_all();
+      if (!recovered.ok()) return recovered.status();
+      if (!recovered->empty()) return was_out_of_sight(recovered->front().path);
+    }
     list_ = *std::move(list);
     if (list_.opening == opening()) region_.next_number_ = list_.next_number;
     return {};

@@ -139,6 +139,7 @@ class StoreFile::Cursor final : public CellCursor {
   [[nodiscard]] std::string_view value() const override {
     return is_hidden_ ? std::string_view(kTombstoneValue, 1) : view(at_->value());
   }
+  [[nodiscard]] std::size_t bytes_read() const override { return at_->value().size(); }
   [[nodiscard]] Status status() const override {
     return damage_.ok() ? translate_leveldb(at_->status(), "reading a store file") : damage_;
   }

@@ -65,7 +65,9 @@ class Disk {
         files(env, env.directory_sync(), "0", env.everything_sync()),
         layout("root"),
         tables(files, layout),
-        logs(files, layout) {}
+        logs(files, layout) {
+    env.set_contents(layout.cluster_id(), "id");
+  }
 
   /// Makes the table with one region of all rows (or these).
   void make_table(const std::vector<RegionInfo>& regions) {

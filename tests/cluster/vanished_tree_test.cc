@@ -22,6 +22,8 @@ namespace {
 using namespace cluster;  // NOLINT: the layer under test
 
 constexpr std::size_t kForEver = std::numeric_limits<std::size_t>::max();
+// For how many calls everything is hidden.
+constexpr std::size_t kCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, kForEver};
 
 /// Hides everything during some of the calls that it gets.
 class VanishingEnv final : public leveldb::EnvWrapper {
@@ -126,7 +128,7 @@ const std::map<std::string, std::string> kRows{{"a", "1"}, {"b", "2"}};
 }  // namespace
 
 TEST_CASE("a log is not split for regions that have vanished together with everything else") {
-  for (const std::size_t count : {kForEver, std::size_t{6}}) {
+  for (const std::size_t count : kCounts) {
     bool was_hidden = true;
     for (std::size_t begin = 0; was_hidden; ++begin) {
       INFO("hidden for " << count << " calls from call " << begin);
@@ -148,7 +150,7 @@ TEST_CASE("a log is not split for regions that have vanished together with every
 }
 
 TEST_CASE("a region that vanishes while it is opened is not opened without its files") {
-  for (const std::size_t count : {kForEver, std::size_t{3}}) {
+  for (const std::size_t count : kCounts) {
     bool was_hidden = true;
     for (std::size_t begin = 0; was_hidden; ++begin) {
       INFO("hidden for " << count << " calls from call " << begin);
@@ -182,13 +184,43 @@ TEST_CASE("logs that have vanished do not count as split") {
   World world;
   const LogDirectories logs(world.files, world.disk.layout);
   const auto look = [&] { return logs.logs(world.dead.name(), cluster::LogKind::kUser); };
-  world.env.hide(0, kForEver);
-  CHECK(look().status().code() == StatusCode::kUnavailable);
-  world.env.show();
-  CHECK(look()->size() == 1);
+  for (const std::size_t count : kCounts) {
+    INFO("hidden for " << count << " calls");
+    world.env.hide(0, count);
+    CHECK(look().status().code() == StatusCode::kUnavailable);
+    world.env.show();
+    CHECK(look()->size() == 1);
+  }
   REQUIRE(world.disk.logs.archive(world.dead.name(), world.log()).ok());
   REQUIRE(world.disk.logs.remove(world.dead.name()).ok());
   CHECK(look()->empty());
+}
+
+TEST_CASE("a fence makes no directory where the cluster is not mounted") {
+  World world;
+  StorageServer lives(world.disk, 2);
+  REQUIRE(lives.start().ok());
+  // The file system below the mount point is empty, and can be written.
+  Disk below;
+  below.env.RemoveFile(below.layout.cluster_id());
+  CHECK(below.logs.fence(lives.name()).code() == StatusCode::kUnavailable);
+  CHECK(below.env.files().empty());
+  const auto looked = world.disk.logs.logs(lives.name(), cluster::LogKind::kUser);
+  CHECK(looked.status().code() == StatusCode::kUnavailable);
+  CHECK_THAT(looked.status().to_string(), ContainsSubstring("is not fenced"));
+}
+
+TEST_CASE("edits that have vanished for a moment are still to be recovered") {
+  World world;
+  REQUIRE(split_log(world.files, world.disk.layout, world.dead.name(), world.log()).ok());
+  const TableDirectories tables(world.files, world.disk.layout);
+  for (const std::size_t count : kCounts) {
+    INFO("hidden for " << count << " calls");
+    world.env.hide(0, count);
+    const Result<bool> has_edits = tables.has_recovered_edits(whole_table());
+    world.env.show();
+    CHECK((!has_edits.ok() || *has_edits));
+  }
 }
 
 TEST_CASE("queues of a peer that has vanished are not claimed, and peers that have are not none") {
@@ -219,12 +251,17 @@ TEST_CASE("queues of a peer that has vanished are not claimed, and peers that ha
     REQUIRE(status);
     return *status;
   };
-  world.env.hide(0, kForEver);
-  CHECK_FALSE(claim().ok());
-  CHECK(PeerFiles(world.files, world.disk.layout).ids().status().code() ==
-        StatusCode::kUnavailable);
-  world.env.show();
-  CHECK(queues.queues("p", other)->size() == 1);
+  for (const std::size_t count : kCounts) {
+    INFO("hidden for " << count << " calls");
+    world.env.hide(0, count);
+    const auto ids = PeerFiles(world.files, world.disk.layout).ids();
+    CHECK((ids.status().code() == StatusCode::kUnavailable || ids->size() == 1));
+    world.env.hide(0, count);
+    static_cast<void>(claim().ok());
+    world.env.show();
+    const auto all = queues.all();
+    CHECK((all.ok() && all->size() == 2));
+  }
   CHECK(claim().ok());
   CHECK(queues.queues("p", other)->size() == 2);
 }

@@ -333,7 +333,10 @@ TEST_CASE("what a final child has spawned is not undone by a program without the
     if (run.step == 1) run.ctx.spawn(FinalOld(run.world, "final"));
     return run.step == 2 ? Say::wait_for(std::chrono::hours(1)) : usual();
   }};
-  engine.world.scripts["final"] = {.steps = 1, .children = {"c"}};
+  engine.world.scripts["final"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                     run.spawn("c");
+                                     return usual();
+                                   }};
   engine.world.scripts["c"] = {.steps = 1};
   ExecutorOptions options = engine.options();
   options.registry.add<FinalOld>(engine.world);

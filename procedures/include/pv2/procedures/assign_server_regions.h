@@ -51,7 +51,7 @@ class AssignServerRegions final : public StateMachineProcedure<AssignServerRegio
     f.arg(2, "ids", ids_);
   }
 
-  /// As its parent, which most often has it.
+  /// The usual priority of its parent.
   [[nodiscard]] Priority priority() const override { return Priority::kHigh; }
   Flow execute_from_state(Step step, StepContext& ctx) override;
 
