@@ -24,6 +24,7 @@ RegionInfo whole_table(const TableName& table, const std::string& id) {
 
 ServerWorld::ServerWorld() {
   REQUIRE(files.make_directories("root/master").ok());
+  REQUIRE(files.write("root/master/id", "id").ok());
   start_master(1);
 }
 

@@ -40,6 +40,7 @@ class SimpleCluster {
     REQUIRE(tables.write_layout({region.table, {"f"}}, {region}).ok());
     REQUIRE(tables.write_layout(meta_descriptor(), {meta_region()}).ok());
     REQUIRE(files.make_directories(layout.master()).ok());
+    REQUIRE(files.write(layout.cluster_id(), "id").ok());
   }
 
   /// Starts the master.
