@@ -115,9 +115,10 @@ void ServerReplication::load(Stored& stored) const {
   // its own log would see the peer.
   if (!stored.row) {
     stored.status = ground_.log.check_fence();
-    if (stored.status.ok()) row = peer_files_.read(stored.id);
-    if (stored.status.ok()) stored.status = row.status();
-    if (stored.status.ok()) stored.row = *std::move(row);
+    if (!stored.status.ok()) return;
+    auto again = peer_files_.read(stored.id);
+    stored.status = again.status();
+    if (again.ok()) stored.row = *std::move(again);
   }
   if (!stored.status.ok()) return;
   stored.status =
