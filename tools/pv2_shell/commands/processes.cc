@@ -7,9 +7,12 @@
 #include <pv2/cluster/cluster_processes.h>
 #include <pv2/procedures/table.h>
 
+#include <array>
+
 #include "commands/call.h"
 #include "commands/subjects.h"
 #include "language/escape.h"
+#include "session/known_servers.h"
 #include "session/shell.h"
 
 namespace pv2::shell {
@@ -45,7 +48,10 @@ Answer start_server(Shell& shell, const Call& call) {
   if (Status bad = check_server_name({host_of(call), 0}); !bad.ok()) return bad;
   const Result<ServerName> name = (*processes)->start_server(host_of(call));
   if (!name.ok()) return name.status();
-  return said(fmt::format("region server {} listens", to_string(*name)));
+  if ((*processes)->master_lives() && wait_until_known(shell.client(), std::array{*name})) {
+    return said(fmt::format("region server {} is live", to_string(*name)));
+  }
+  return said(fmt::format("region server {} listens; no master knows it yet", to_string(*name)));
 }
 
 Answer stop_server(Shell& shell, const Call& call) {

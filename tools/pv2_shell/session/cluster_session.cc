@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "session/known_servers.h"
 #include "session/shell.h"
 
 namespace pv2::shell {
@@ -88,6 +89,8 @@ Status ClusterSession::connect() {
   auto client = cluster::ClusterClient::open(std::move(options));
   if (!client.ok()) return client.status();
   client_ = *std::move(client);
+  // If the master does not know all of them in time, the session is there nevertheless.
+  if (processes_) wait_until_known(*client_, processes_->servers());
   return {};
 }
 
