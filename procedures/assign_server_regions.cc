@@ -42,8 +42,9 @@ AssignServerRegions::Flow AssignServerRegions::schedule(StepContext& ctx) {
   std::vector<const RegionInfo*> regions;
   internal::SpawnRound round;
   for (const RegionRow& row : rows->value()) {
-    // All have room, unless an earlier version has stored the ServerCrash, or a row has come late.
-    // The CHECK of the ServerCrash begins anew for what is left.
+    // All regions have room, unless an earlier version has stored the ServerCrash, or a row has
+    // come late. ServerCrash starts another group for the regions that have no room, in its step
+    // CHECK.
     if (!round.takes(row.region)) break;
     regions.push_back(&row.region);
     if (row.state == RegionState::kAbnormallyClosed) continue;

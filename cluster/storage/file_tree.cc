@@ -134,12 +134,10 @@ Status FileTree::write_all(const std::vector<NewFile>& files) const {
     if (Status bad = create_directory(parent_directory(file.path)); !bad.ok()) return bad;
     if (Status bad = write_draft(file, false); !bad.ok()) return bad;
   }
-  if (Status bad = (*sync)(); !bad.ok()) return bad;
-  for (const NewFile& file : files) {
-    const leveldb::Status renamed = env_.RenameFile(file.path + "~" + owner_, file.path);
-    if (!renamed.ok()) return translate_leveldb(renamed, "writing " + file.path);
-  }
-  return (*sync)();
+  std::vector<Renaming> drafts;
+  drafts.reserve(files.size());
+  for (const NewFile& file : files) drafts.push_back({file.path + "~" + owner_, file.path});
+  return rename_durably(drafts, *sync);
 }
 
 Status FileTree::create_directory(const std::string& directory) const {
@@ -270,15 +268,21 @@ Status FileTree::rename_all(const std::vector<Renaming>& files) const {
   for (const Renaming& file : files) {
     if (Status bad = create_directory(parent_directory(file.to)); !bad.ok()) return bad;
   }
-  // The directories first: a name in one that a crash takes away would be lost with it.
-  if (Status bad = (*make_durable)(); !bad.ok()) return bad;
+  return rename_durably(files, *make_durable);
+}
+
+// What is renamed comes first, and the directories: a name in one that a crash takes away would be
+// lost with it.
+Status FileTree::rename_durably(const std::vector<Renaming>& files,
+                                const EverythingSync& sync) const {
+  if (Status bad = sync(); !bad.ok()) return bad;
   for (const Renaming& file : files) {
     const leveldb::Status renamed = env_.RenameFile(file.from, file.to);
     if (!renamed.ok()) {
       return translate_leveldb(renamed, "renaming " + file.from + " to " + file.to);
     }
   }
-  return (*make_durable)();
+  return sync();
 }
 
 Status FileTree::remove_file(const std::string& path) const {

@@ -121,6 +121,7 @@ class FileTree {
   Status write_draft(const NewFile& file, bool is_synced) const;
   Status write_one_by_one(const std::vector<NewFile>& files) const;
   Status rename_one_by_one(const std::vector<Renaming>& files) const;
+  Status rename_durably(const std::vector<Renaming>& files, const EverythingSync& sync) const;
   Status create_directory(const std::string& directory) const;
   Status remove_recursively(const std::string& path) const;
 

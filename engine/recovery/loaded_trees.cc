@@ -51,16 +51,18 @@ bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
 
 // What a child that is final on success has spawned is not undone, and only its type says whether
 // it is final.
-Status LoadedTrees::may_stay(const Execution& execution) const {
-  if (!has_strangers_) return Status();
-  const Execution* above = execution.parent_execution();
-  for (; above != nullptr && !above->is_root(); above = above->parent_execution()) {
-    if (above->type != nullptr || above->record.state != ProcedureState::kSuccess) continue;
+Status LoadedTrees::find_stranger(const Execution& execution, ProcedureId parent) {
+  if (const auto above = strangers_.find(parent); above != strangers_.end()) {
+    const ProcedureId stranger = above->second;
+    strangers_.emplace(execution.id, stranger);
     return Status(StatusCode::kNotSupported,
-                  "it belongs to " + name_of(above->id) +
+                  "it belongs to " + name_of(stranger) +
                       ", which has finished and whose type is not registered, so nobody can tell "
                       "whether it may have to be undone");
   }
+  const bool is_stranger = !execution.is_root() && execution.type == nullptr &&
+                           execution.record.state == ProcedureState::kSuccess;
+  if (is_stranger) strangers_.emplace(execution.id, execution.id);
   return Status();
 }
 
@@ -78,10 +80,10 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   const bool matters = !execution.is_root() || execution.inbox;
   if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
   // The rows of a spent member may have outlived it, and its type may have been retired since.
+  Status below_stranger = find_stranger(execution, loaded.parent);
   if (loaded.problem.ok() && !is_spent(execution)) {
-    loaded.problem = loaded.misfit.ok() ? may_stay(execution) : std::move(loaded.misfit);
+    loaded.problem = std::move(loaded.misfit.ok() ? below_stranger : loaded.misfit);
   }
-  has_strangers_ = has_strangers_ || execution.type == nullptr;
   if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
   if (is_over(execution)) execution.record.holds_locks = false;
   if (execution.locks().empty()) return;

@@ -62,7 +62,7 @@ class LoadedTrees {
   [[nodiscard]] Execution* root_of(EngineCore& core, const Execution& execution,
                                    const LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
   /// OK, or why it cannot be told whether `execution` stays when its tree is undone.
-  [[nodiscard]] Status may_stay(const Execution& execution) const;
+  [[nodiscard]] Status find_stranger(const Execution& execution, ProcedureId parent);
   Execution& stand_in_for(EngineCore& core, ProcedureId root, const Execution& member)
       PV2_REQUIRES(core.state_mutex);
 
@@ -71,12 +71,14 @@ class LoadedTrees {
   const WallTime began_at_;
   ProcedureId last_linked_;
   std::vector<Execution*> roots_;  // stand-ins too
-  bool has_strangers_ = false;     // some have a type that is not registered
   EntryList holders_;              // linked in this section; they held their locks
   EntryList parked_;               // linked in this section; they held none
   std::vector<TreeProblem> problems_;
   FlatMap<ProcedureId, CommitSequence> recorded_;
   FlatMap<ProcedureId, bool> left_;  // members that have left
+  // Members that have finished and whose type is not registered, and all below them: with the id of
+  // that member.
+  FlatMap<ProcedureId, ProcedureId> strangers_;
 };
 
 }  // namespace pv2

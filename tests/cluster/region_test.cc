@@ -410,10 +410,9 @@ TEST_CASE("cluster: what an earlier opening still does to a region changes nothi
 }
 
 TEST_CASE("cluster: cells of a removed family stay away when the family comes back") {
-  const TableDescriptor both{kTable, {"f", "g"}};
-  const auto first = with_families(both.families);
-  const auto without = cluster::next_descriptor(first, {kTable, {"f"}}, 2, false);
-  const auto again = cluster::next_descriptor(without, both, 3, false);
+  const auto without =
+      cluster::next_descriptor(with_families({"f", "g"}), {kTable, {"f"}}, 2, false);
+  const auto again = cluster::next_descriptor(without, {kTable, {"f", "g"}}, 3, false);
   OpenRegion open;
   StorageServer& old = open.server;
   Mutation in_g = put("a", "old");
@@ -450,10 +449,9 @@ TEST_CASE("cluster: cells of a removed family stay away when the family comes ba
 }
 
 TEST_CASE("cluster: cells of a removed family are work of a page like deleted ones") {
-  const TableDescriptor both{kTable, {"f", "g"}};
-  const auto first = with_families(both.families);
-  const auto without = cluster::next_descriptor(first, {kTable, {"f"}}, 2, false);
-  const auto again = cluster::next_descriptor(without, both, 3, false);
+  const auto without =
+      cluster::next_descriptor(with_families({"f", "g"}), {kTable, {"f"}}, 2, false);
+  const auto again = cluster::next_descriptor(without, {kTable, {"f", "g"}}, 3, false);
   OpenRegion open;
   StorageServer& server = open.server;
   std::vector<Mutation> in_g;

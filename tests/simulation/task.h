@@ -19,15 +19,19 @@ namespace pv2::testing {
 
 enum class TaskStep : std::uint32_t { kOne = 1, kTwo, kThree, kFour, kFive };
 
+// The table of a task that has no point of no return.
+consteval auto steps_of(StepKind first, StepKind second, StepKind others) {
+  return steps(step(TaskStep::kOne, "ONE", first), step(TaskStep::kTwo, "TWO", second),
+               step(TaskStep::kThree, "THREE", others), step(TaskStep::kFour, "FOUR", others),
+               step(TaskStep::kFive, "FIVE", others));
+}
+
 template <TaskSpec::Kind kKind>
 struct TaskTraits;
 template <>
 struct TaskTraits<TaskSpec::Kind::kUndoable> {
   static constexpr std::string_view kType = "sim.Task";
-  static constexpr auto kSteps =
-      steps(step(TaskStep::kOne, "ONE", kUndoable), step(TaskStep::kTwo, "TWO", kUndoable),
-            step(TaskStep::kThree, "THREE", kUndoable), step(TaskStep::kFour, "FOUR", kUndoable),
-            step(TaskStep::kFive, "FIVE", kUndoable));
+  static constexpr auto kSteps = steps_of(kUndoable, kUndoable, kUndoable);
 };
 template <>
 struct TaskTraits<TaskSpec::Kind::kFinal> : TaskTraits<TaskSpec::Kind::kUndoable> {
@@ -45,18 +49,12 @@ struct TaskTraits<TaskSpec::Kind::kCommitting> {
 template <>
 struct TaskTraits<TaskSpec::Kind::kPlain> {
   static constexpr std::string_view kType = "sim.PlainTask";
-  static constexpr auto kSteps =
-      steps(step(TaskStep::kOne, "ONE", kNoUndo), step(TaskStep::kTwo, "TWO", kNoUndo),
-            step(TaskStep::kThree, "THREE", kNoUndo), step(TaskStep::kFour, "FOUR", kNoUndo),
-            step(TaskStep::kFive, "FIVE", kNoUndo));
+  static constexpr auto kSteps = steps_of(kNoUndo, kNoUndo, kNoUndo);
 };
 template <>
 struct TaskTraits<TaskSpec::Kind::kLate> {
   static constexpr std::string_view kType = "sim.LateTask";
-  static constexpr auto kSteps =
-      steps(step(TaskStep::kOne, "ONE", kNoUndo), step(TaskStep::kTwo, "TWO", kUndoable),
-            step(TaskStep::kThree, "THREE", kNoUndo), step(TaskStep::kFour, "FOUR", kNoUndo),
-            step(TaskStep::kFive, "FIVE", kNoUndo));
+  static constexpr auto kSteps = steps_of(kNoUndo, kUndoable, kNoUndo);
 };
 
 template <TaskSpec::Kind kKind>

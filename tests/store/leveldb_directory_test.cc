@@ -224,7 +224,7 @@ TEST_CASE("a store without its marker is damaged, and not somebody else's direct
   REQUIRE_THAT(message,
                ContainsSubstring("PV2-STORE: it is missing; if it is all that is missing"));
   REQUIRE(fingerprint(path) == before);
-  std::string said = marker;  // 'pv2 store', 'format 2', 'complete'
+  std::string said = marker;  // of three lines
   said.pop_back();
   for (std::size_t end = 0; (end = said.find('\n', end)) != std::string::npos; end += 4) {
     said.replace(end, 1, "', '");

@@ -90,6 +90,17 @@ struct ShorterFinal : FinalJobKind {
   static constexpr auto kSteps = steps(step(JobStep::kTwo, "TWO", kUndoable));
 };
 
+// Opens with one type more, and runs "p".
+template <class Type>
+ProcedureId run_with(EngineWorld& engine) {
+  ExecutorOptions options = engine.options();
+  options.registry.add<Type>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  return root;
+}
+
 // Opens after a crash, with other types than test.Job.
 template <class... Types>
 void crash_and_open_with(EngineWorld& engine) {
@@ -280,11 +291,7 @@ TEST_CASE("the next version of a program need not understand children that have 
       }};
   engine.world.scripts["old"] = engine.world.scripts["c"] = {.steps = 1};
   engine.world.scripts["final"] = {.steps = 2};
-  ExecutorOptions options = engine.options();
-  options.registry.add<Old>(engine.world);
-  engine.open(std::move(options));
-  const ProcedureId root = engine.submit("p");
-  engine.run();
+  const ProcedureId root = run_with<Old>(engine);
   REQUIRE(engine.executor().inspect().live_procedures() == 2);
 
   without_type ? crash_and_open_with<>(engine) : crash_and_open_with<OldWithCount>(engine);
@@ -310,11 +317,7 @@ TEST_CASE("a finished child without anything to undo does not need its type any 
     return fails ? Say::fail("no") : usual();
   }};
   engine.world.scripts["old"] = {.steps = 1};
-  ExecutorOptions options = engine.options();
-  options.registry.add<Old>(engine.world);
-  engine.open(std::move(options));
-  const ProcedureId root = engine.submit("p");
-  engine.run();
+  const ProcedureId root = run_with<Old>(engine);
 
   crash_and_open_with<>(engine);
 
@@ -338,11 +341,7 @@ TEST_CASE("what a final child has spawned is not undone by a program without the
                                      return usual();
                                    }};
   engine.world.scripts["c"] = {.steps = 1};
-  ExecutorOptions options = engine.options();
-  options.registry.add<FinalOld>(engine.world);
-  engine.open(std::move(options));
-  const ProcedureId root = engine.submit("p");
-  engine.run();
+  const ProcedureId root = run_with<FinalOld>(engine);
   REQUIRE(engine.world.journal.count("do c.1") == 1);
 
   crash_and_open_with<>(engine);

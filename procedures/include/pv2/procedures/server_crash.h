@@ -36,9 +36,9 @@
 // The queues are claimed in ASSIGN, so that they do not wait for a region that cannot be opened,
 // and once more in CLAIM_REPLICATION_QUEUES: what came late, and what a procedure stored by an
 // earlier version did not claim before. All groups are assigned at the same time: one region that
-// cannot be opened, or a queue that cannot be claimed, keeps no other region closed. CHECK begins
-// anew for a row that came late, and for what a procedure stored by an earlier version, which knew
-// no groups, could not start in one step.
+// cannot be opened, or a queue that cannot be claimed, keeps no other region closed. CHECK goes
+// back to GET_REGIONS while a row still names the server: a row that came late, or one of a
+// procedure that an earlier version has stored. That version knew no groups.
 //
 // It never fails and is never undone; a server or port that cannot be reached is asked again. Each
 // step may run again after a crash: what it writes has an effect key, and its children are part of
