@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The master is asked every 5 ms: it sends no message of its own when a server registers.
 
 #include "session/known_servers.h"
 
