@@ -63,12 +63,22 @@ struct Submissions {
   std::uint64_t evictions = 0;
 };
 
+/// A walk that has paused over what may leave early below a parent.
+struct EarlyLeave {
+  Execution* parent;
+  Execution* at;  ///< The member whose children are next: `parent`, or a spent one below it.
+};
+
 /// The works on whole trees.
 struct WorksOnTrees {
   std::list<TreeWorks> in_turn;  ///< Their first works take turns, a section each.
   std::list<TreeWorks> outside;  ///< Their first works are being sorted without the mutex.
   /// Paused walks other than those of works. A cursor is moved off a member that leaves.
   std::vector<TreeCursor*> walks;
+  /// By id of the parent. A walk that comes down to a parent with such a walk of its own ends that.
+  /// While the domain of the parent goes forward, only these walks, and the records of the parent
+  /// and of its ancestors, take members away below it; so `at` is there.
+  std::map<ProcedureId, EarlyLeave> early_leaves;
 };
 
 /// Orders of callers about a tree that are not in a record yet.

@@ -123,7 +123,9 @@ struct RareOfDomain {
   // Of a root:
   TreeWorks* works = nullptr;  ///< See Domain::works().
   // Of a root, so that an order need not look at every member:
-  std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
+  /// Members that are past their point of no return. Those below a member that is final on success
+  /// do not count from its success on, whether they have left or not.
+  std::uint32_t beyond = 0;
   /// Members that have begun to pass their point of no return. In a domain whose failure is
   /// recorded they count until their step has ended.
   std::uint32_t begun = 0;

@@ -15,11 +15,14 @@ bool Execution::is_final_once_it_ends() const noexcept {
 
 // A parent succeeds after its children have ended. So if the nearest final ancestor has not
 // succeeded, none above it has.
+bool Execution::is_kept_above() const noexcept {
+  const Execution* const above = place->final_above;
+  return above != nullptr && above->record.state == ProcedureState::kSuccess;
+}
+
 bool Execution::is_undone_with_its_tree() const noexcept {
   if (is_root() || record.state != ProcedureState::kSuccess) return true;
-  const Execution* const above = place->final_above;
-  const bool kept_above = above != nullptr && above->record.state == ProcedureState::kSuccess;
-  return !kept_above && !is_final_once_it_ends();
+  return !is_kept_above() && !is_final_once_it_ends();
 }
 
 }  // namespace pv2

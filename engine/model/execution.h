@@ -66,7 +66,8 @@ struct Siblings {
   Execution* prev = nullptr;
 };
 
-/// What an execution knows of its published children. Guarded by the state mutex.
+/// What an execution knows of its published children, and of what is below them. Guarded by the
+/// state mutex.
 struct Children {
   Execution* first = nullptr;
   Execution* last = nullptr;
@@ -75,6 +76,9 @@ struct Children {
   /// Those that the last step to spawn any has spawned, finished or not, as far as they have
   /// records. Only listings use it.
   std::uint32_t joined = 0;
+  /// Of a member of a type that is final on success, until it has succeeded: how many members are
+  /// counted in RareOfDomain::beyond of which it is the nearest such ancestor.
+  std::uint32_t beyond = 0;
   bool joins_mixed_types = false;  ///< The joined children are not all of one type.
 };
 
@@ -141,7 +145,7 @@ enum class NoReturn : std::uint8_t {
   kNone,    ///< Its type has no such step.
   kAhead,   ///< It has not begun that step; or it has, and no longer counts: no_return_now().
   kBegun,   ///< Counted in RareOfDomain::begun of its root.
-  kBeyond,  ///< Counted in RareOfDomain::beyond of its root.
+  kBeyond,  ///< Counted in RareOfDomain::beyond of its root, unless Execution::is_kept_above().
 };
 
 struct Execution final : SchedulerEntry, Identity, Recycled {
@@ -228,6 +232,8 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
     Looks::one();
     return is_root() ? nullptr : parent_execution()->head();
   }
+  /// Whether it is below a member that is final on success and has succeeded: it stays.
+  [[nodiscard]] bool is_kept_above() const noexcept;
   /// Whether it is undone if its tree is. Not if it has succeeded, and is final on success or below
   /// a member that is and has succeeded.
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept;

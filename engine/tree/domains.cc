@@ -117,18 +117,41 @@ bool can_be_undone(Execution& head) {
   return true;
 }
 
+namespace {
+
+// Counts `member`, which is past its point of no return, or no longer does.
+void count_beyond(Execution& member, bool counts) {
+  if (member.is_kept_above()) return;
+  const auto count = [counts](std::uint32_t& beyond) {
+    PV2_ASSERT(counts || beyond != 0, "a member past its point of no return is counted");
+    counts ? ++beyond : --beyond;
+  };
+  count(member.root()->domain.rare.edit().beyond);
+  if (Execution* const above = member.place->final_above) {
+    count(above->edit_place().children.beyond);
+  }
+}
+
+}  // namespace
+
 void count_no_return(Execution& member, NoReturn now) {
   const NoReturn before = std::exchange(member.no_return_mark, now);
   if (before == now) return;
+  if (before == NoReturn::kBeyond) count_beyond(member, false);
+  if (now == NoReturn::kBeyond) count_beyond(member, true);
   RareOfDomain& counts = member.root()->domain.rare.edit();
-  PV2_ASSERT(before != NoReturn::kBeyond || counts.beyond != 0,
-             "a member past its point of no return is counted");
   PV2_ASSERT(before != NoReturn::kBegun || counts.begun != 0,
              "a member that has begun to pass it is counted");
-  if (before == NoReturn::kBeyond) --counts.beyond;
   if (before == NoReturn::kBegun) --counts.begun;
-  if (now == NoReturn::kBeyond) ++counts.beyond;
   if (now == NoReturn::kBegun) ++counts.begun;
+}
+
+void stop_counting_below(Execution& kept) {
+  const std::uint32_t below = std::exchange(kept.edit_place().children.beyond, 0);
+  RareOfDomain& counts = kept.root()->domain.rare.edit();
+  PV2_ASSERT(!kept.is_undone_with_its_tree(), "what is below a member stays if it stays itself");
+  PV2_ASSERT(below <= counts.beyond, "a root counts all members past their point of no return");
+  counts.beyond -= below;
 }
 
 NoReturn no_return_now(Execution& member) {

@@ -64,6 +64,10 @@ void note_parked(Execution& member);
 /// Marks `member` with `now`, and adapts the counts of its root (RareOfDomain::beyond and begun).
 void count_no_return(Execution& member, NoReturn now);
 
+/// `kept`, which is final on success, has succeeded: the members below it that are past their point
+/// of no return do not count any more.
+void stop_counting_below(Execution& kept);
+
 /// The mark that `member` should have now, if it has a point of no return.
 [[nodiscard]] NoReturn no_return_now(Execution& member);
 

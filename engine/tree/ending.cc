@@ -21,9 +21,10 @@
 namespace pv2 {
 namespace {
 
-// Children that are looked at with each record of their parent. 128: more than most steps spawn;
-// even if all of them leave, that takes less than half of the looks of a section.
-constexpr std::size_t kExaminedAtOnce = 128;
+// Members that are looked at with a record of their parent, and in each piece of a later section.
+// 128: more than most steps spawn; even if all of them leave, that takes less than half of the
+// looks of a section.
+std::size_t examined_at_once() { return std::max<std::size_t>(1, Looks::pauses_at / 4); }
 
 // Members that left early and whose rows are deleted in one batch. The batch may wait to be filled,
 // because a restart finds rows that a crash left.
@@ -60,6 +61,12 @@ void begin_end(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES
   ++core.state.garbage.pending[head.root()->id].chains;
 }
 
+// Nothing below `parent` is left to be looked at; or the walk from one of its ancestors does that.
+void forget_early_leave(EngineCore& core, const Execution& parent) PV2_REQUIRES(core.state_mutex) {
+  auto& leaves = core.state.works.early_leaves;
+  if (!leaves.empty()) leaves.erase(parent.id);
+}
+
 // `member`, which has no children left, leaves the tree, the scheduler and the table of live
 // executions. If `rows` is not nullptr its rows are added to that garbage.
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
@@ -83,6 +90,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
+  forget_early_leave(core, member);
   if (rows != nullptr && !member.is_root()) rows->left.push_back(member.id);
   if (rows != nullptr && has_messages(member)) {
     rows->inboxes.emplace_back(member.id, std::move(member.inbox));
@@ -235,45 +243,76 @@ void look_again_if_it_stays(Execution& parent) {
   parent.edit_place().children.unexamined = parent.first_child();
 }
 
-// Counts `most` down with each child that it looks at, and ends at 0.
-void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
-  const bool has_ended = is_spent(parent);
-  look_again_if_it_stays(parent);
-  while (Execution* const child = parent.children().unexamined) {
-    if (most == 0) return;
-    --most;
+// `child` was looked at, and all that is below it and may leave: it leaves too if it is spent and
+// nothing is below it.
+void pass(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  child.parent_execution()->edit_place().children.unexamined = child.siblings().next;
+  if (is_spent(child) && child.first_child() == nullptr) drop(core, child, effects);
+}
+
+// Walks over the members below `parent` that may leave, from `at`: children before their parents,
+// and only below spent ones. Returns the member whose children it is at after `most` looks; or
+// nullptr if there is nothing more to look at before the next record of `parent`.
+Execution* drop_ended(EngineCore& core, Execution& parent, Execution* at, std::size_t most,
+                      Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  for (; most != 0; --most) {
     Looks::one();
-    const bool is_of_last_spawn =
-        child->place->spawned_at == parent.children().last->place->spawned_at;
-    if (is_of_last_spawn && !has_ended) return;
-    const bool spent = is_spent(*child);
-    if (child->domain.rare->work != nullptr) return;  // its descendants are leaving already
-    if (spent && child->first_child() != nullptr) {
-      drop_ended(core, *child, most, effects);
-      if (child->children().unexamined != nullptr) return;  // the parent's next record goes on here
+    Execution* const child = at->children().unexamined;
+    if (child == nullptr && at == &parent) return nullptr;
+    if (child == nullptr) {
+      pass(core, *std::exchange(at, at->parent_execution()), effects);
+      continue;
     }
-    parent.edit_place().children.unexamined = child->siblings().next;
-    if (spent && child->first_child() == nullptr) drop(core, *child, effects);
+    const bool is_of_last_spawn =
+        child->place->spawned_at == at->children().last->place->spawned_at;
+    if (is_of_last_spawn && !is_spent(*at)) return nullptr;
+    if (child->domain.rare->work != nullptr) return nullptr;  // its descendants are leaving already
+    if (is_spent(*child) && child->first_child() != nullptr) {
+      forget_early_leave(core, *child);
+      look_again_if_it_stays(*child);
+      at = child;
+    } else {
+      pass(core, *child, effects);
+    }
   }
+  return at;
+}
+
+// The walk below `parent` goes on at `at` in a later section; nullptr: it does not go on.
+void go_on_later(EngineCore& core, Execution& parent, Execution* at)
+    PV2_REQUIRES(core.state_mutex) {
+  if (at == nullptr) return forget_early_leave(core, parent);
+  core.state.works.early_leaves.insert_or_assign(parent.id, EarlyLeave{&parent, at});
+  core.tree_work_waits.store(true);
 }
 
 }  // namespace
 
 void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
-  std::size_t most = kExaminedAtOnce;
-  drop_ended(core, parent, most, effects);
+  look_again_if_it_stays(parent);
+  go_on_later(core, parent, drop_ended(core, parent, &parent, examined_at_once(), effects));
+}
+
+void drop_more_ended(EngineCore& core, Effects& effects) {
+  auto& leaves = core.state.works.early_leaves;
+  while (!leaves.empty() && core.looks.have_room()) {
+    core.widen();  // the root may be in flight, and is alone when its last child has left
+    const auto [parent, at] = leaves.begin()->second;
+    // What is left below a parent that is stopped leaves at the end of its domain; or, if it goes
+    // forward again, with its next record.
+    const bool goes_forward = failing_domain(*parent) == nullptr && !parent->leaves();
+    go_on_later(
+        core, *parent,
+        goes_forward ? drop_ended(core, *parent, at, examined_at_once(), effects) : nullptr);
+  }
 }
 
 void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
   std::vector<Execution*> members;
   for (Execution& member : Subtree(root)) members.push_back(&member);
   for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
-    const Execution* before = nullptr;
-    do {
-      before = (*at)->children().unexamined;
-      drop_ended_children(core, **at, effects);
-    } while ((*at)->children().unexamined != before && (*at)->children().unexamined != nullptr);
+    look_again_if_it_stays(**at);
+    drop_ended(core, **at, *at, SIZE_MAX, effects);
   }
 }
 

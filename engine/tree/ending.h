@@ -31,10 +31,13 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
 [[nodiscard]] bool is_spent(const Execution& member);
 
 /// Has children of `parent` that are spent leave. Children of its last spawn stay, because `parent`
-/// may still ask for them, unless `parent` is spent too. Looks at 128 children at most; the
-/// parent's next record goes on with the others.
+/// may still ask for them, unless `parent` is spent too. What is below a spent child and spent
+/// leaves too. Looks at 128 members at most; drop_more_ended() goes on with the others.
 void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
+
+/// Goes on with the children that drop_ended_children() has left, as far as the section has room.
+void drop_more_ended(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
 /// Like drop_ended_children(), for all members of a tree after a restart: the rows of children that
 /// left before the crash may not have been deleted.

@@ -14,6 +14,7 @@
 #include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
+#include "tree/member_step.h"
 #include "tree/rollback.h"
 #include "tree/tree_works.h"
 
@@ -136,8 +137,7 @@ Status why_not_abortable(Execution& root) {
                      name + " cannot be aborted while a part of its tree ends or fails; try again");
   if ((is_beyond || root.domain.rare->begun != 0) && root.domain.works() != nullptr) return later;
   if (is_beyond) {
-    const Execution* const beyond = find_few(
-        root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBeyond; });
+    const Execution* const beyond = find_few(root, stands_beyond_return);
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"
                                      : name_of(beyond->id) + " has passed its point of no return");
   }

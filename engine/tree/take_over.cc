@@ -50,6 +50,8 @@ void take_over_record(Execution& execution, StepCommit& commit) {
     record.assign_wait(next);
   }
   if (step_is_over) execution.started = false;
+  const bool has_succeeded = record.state == ProcedureState::kSuccess;
+  if (has_succeeded && execution.children().beyond != 0) stop_counting_below(execution);
   if (commit.was_parked != record.parked) note_parked(execution);
   if (const bool has_interrupted = record.interrupted() != nullptr;
       has_interrupted != had_interrupted) {

@@ -102,9 +102,11 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
     auto& next = works.queue.front()->is_outside ? core.state.works.outside : all;
     next.splice(next.end(), all, all.begin());
   }
+  drop_more_ended(core, effects);
+  const bool is_over = all.empty() && core.state.works.early_leaves.empty();
   // It is written only when it changes, as it is near to what workers read before each step.
-  if (all.empty() && core.tree_work_waits.load()) core.tree_work_waits.store(false);
-  return !all.empty();
+  if (is_over && core.tree_work_waits.load()) core.tree_work_waits.store(false);
+  return !is_over;
 }
 
 }  // namespace pv2

@@ -27,8 +27,8 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
 /// sort_collected() is done: `work` goes on when its tree has its turn.
 void go_on_with_sorted(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex);
 
-/// Goes on with the works on all trees, as far as this section has room. Returns whether works are
-/// left that can go on in another section.
+/// Goes on with the works on all trees, and then with the members that leave early, as far as this
+/// section has room. Returns whether works are left that can go on in another section.
 bool do_tree_works(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
 }  // namespace pv2

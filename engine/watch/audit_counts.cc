@@ -38,6 +38,10 @@ void AuditCounts::compare_domains(AuditFindings& findings) const {
 }
 
 void AuditCounts::compare_trees(AuditFindings& findings) const {
+  for (const auto& [member, counted] : beyond_below) {
+    findings.compare(*member, "the number of members below it past their point of no return",
+                     member->children().beyond, counted);
+  }
   for (const Execution* const head : heads) {
     if (!head->is_root()) continue;
     const Domain& domain = head->domain;

@@ -32,6 +32,8 @@ struct AuditCounts {
   std::vector<const Execution*> planned;  ///< Heads of domains that are being undone.
   std::vector<const Execution*> ordered;  ///< Heads that an order ends when their work has ended.
   std::map<const Execution*, OfHead> by_head;
+  /// Members past their point of no return, by their nearest ancestor that is final on success.
+  std::map<const Execution*, std::size_t> beyond_below;
   std::map<const Execution*, std::size_t> turns;  ///< Undos that are planned, by member.
   std::size_t children_linked = 0;                ///< In the lists of their parents.
   std::size_t children_live = 0;

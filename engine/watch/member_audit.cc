@@ -160,7 +160,11 @@ void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfini
 void MemberAudit::look_at_marks(Execution& member) {
   AuditCounts::OfHead& counted = counts_.by_head[member.root()];
   if (has_work(member)) ++counted.at_work;
-  if (member.no_return_mark == NoReturn::kBeyond) ++counted.beyond;
+  if (member.children().beyond != 0) counts_.beyond_below[&member];  // to be compared
+  if (member.no_return_mark == NoReturn::kBeyond && !member.is_kept_above()) {
+    ++counted.beyond;
+    if (member.place->final_above != nullptr) ++counts_.beyond_below[member.place->final_above];
+  }
   if (member.no_return_mark == NoReturn::kBegun) ++counted.begun;
   if (member.record.parked || member.domain.is_parked()) {
     ++counted.standing;
@@ -184,9 +188,9 @@ void MemberAudit::look_at_no_return(Execution& member) {
   const NoReturn mark = member.no_return_mark;
   const NoReturn now = mark == NoReturn::kNone ? mark : no_return_now(member);
   const bool is_beyond = now == NoReturn::kBeyond;
-  // It is counted until it leaves, also if it stays because a final member above it has succeeded.
-  const bool is_kept = !member.is_undone_with_its_tree();
-  if ((mark == NoReturn::kBeyond) != is_beyond && !is_kept) {
+  // The mark of a member below one that stays counts nowhere, and is left as it is.
+  const bool counts = !member.is_kept_above();
+  if (counts && (mark == NoReturn::kBeyond) != is_beyond) {
     findings_.add_of(member, "it is counted wrongly among those past their point of no return");
   }
   const bool has_begun = now == NoReturn::kBegun;

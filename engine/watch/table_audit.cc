@@ -96,6 +96,11 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
     if (head->domain.rare->work == nullptr || known.contains(head->domain.rare->work)) continue;
     findings.add_of(*head, "there is no such work on its members");
   }
+  for (const auto& [id, leave] : audited.state.works.early_leaves) {
+    if (audited.is_live(leave.parent, id)) continue;
+    findings.add("members leave early below procedure " + std::to_string(id.value) +
+                 ", which is not live");
+  }
 }
 
 void audit_nonces(const AuditedState& audited, AuditFindings& findings) {

@@ -5,10 +5,16 @@
 // 10, 17-20, 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step
 // fails.)
 
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "model/looks.h"
 #include "records/row_keys.h"
 #include "records/row_parts.h"
 #include "records/state_codec.h"
 #include "support/engine_world.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing::rollback_test {
 namespace {
@@ -250,30 +256,133 @@ TEST_CASE("what a final child has spawned stays with it, and leaves early") {
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
-// More than are looked at with one record of their parent.
-TEST_CASE("what a final child has spawned stays also before it has left") {
+namespace {
+
+// A root that runs final children, one after the other, and then waits for "go".
+void script_final_children(World& world, int rounds) {
+  world.scripts["p"] = {.run = [round = 0, rounds](JobRun& run) mutable -> std::optional<Outcome> {
+    if (run.step != 2) return usual();
+    if (round == rounds) return run.ctx.signal("go") == nullptr ? Say::wait() : usual();
+    ++round;
+    const auto beside = UndoOrder::kConcurrent;
+    run.ctx.spawn(FinalJob(run.world, "final"), {.undo_order = beside});
+    return Say::again();
+  }};
+}
+
+}  // namespace
+
+TEST_CASE("what a final child has spawned leaves early, however much it is") {
+  const int depth = GENERATE(1, 200);  // 200: more levels than are looked at with one record
+  const int width = GENERATE(1, 600);
+  const bool crashes = GENERATE(false, true);
+  INFO(depth << " levels, " << width << " at the bottom, crashes: " << crashes);
   EngineWorld engine;
+  engine.max_live_procedures = 10'000;
+  script_final_children(engine.world, 4);
+  auto& scripts = engine.world.scripts;
+  scripts["final"] = {.steps = 2, .children = {"level 1"}};
+  for (int level = 1; level <= depth; ++level) {
+    scripts["level " + std::to_string(level)] = {
+        .steps = 1, .run = [=](JobRun& run) {
+          const bool is_bottom = level == depth;
+          for (int i = 0; i < (is_bottom ? width : 1); ++i) {
+            run.spawn(is_bottom ? "leaf" : "level " + std::to_string(level + 1));
+          }
+          return usual();
+        }};
+  }
+  scripts["leaf"] = {.steps = 1};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 2);  // "p" may ask for its last child
+
+  if (crashes) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 2);
+  REQUIRE(engine.executor().signal(root, "go").to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+namespace {
+
+// A root with two children that wait for "go": "final", which has spawned many, the first and the
+// last of them past their points of no return; and "other".
+ProcedureId submit_final_child_of_many(EngineWorld& engine) {
+  engine.max_live_procedures = 10'000;
   auto& scripts = engine.world.scripts;
   scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) {
-      const auto beside = UndoOrder::kConcurrent;
-      run.ctx.spawn(FinalJob(run.world, "final"), {.undo_order = beside});
+      run.ctx.spawn(FinalJob(run.world, "final"), {.undo_order = UndoOrder::kConcurrent});
+      run.spawn("other");
     }
-    return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+    return usual();
   }};
-  scripts["final"] = {.steps = 1, .run = [](JobRun& run) {
+  scripts["final"] = {.steps = 2, .run = [](JobRun& run) {
+                        if (run.step == 2) {
+                          return run.ctx.signal("go") == nullptr ? Say::wait() : usual();
+                        }
                         run.ctx.spawn(CommittingJob(run.world, "committed"));
-                        for (int i = 0; i < 300; ++i) run.spawn("c");
+                        for (int i = 0; i < 2000; ++i) run.spawn("c");
                         run.ctx.spawn(CommittingJob(run.world, "committed"));
                         return usual();
                       }};
   scripts["c"] = {.steps = 1};
   scripts["committed"] = {.steps = 5};
+  scripts["other"] = {.steps = 1, .run = [](JobRun& run) {
+                        return run.ctx.signal("go") == nullptr ? Say::wait() : Say::fail("no");
+                      }};
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
+  REQUIRE(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+  return root;
+}
 
-  CHECK(engine.undone() == Entries{"p.3", "p.2", "p.1"});
+void say_go(EngineWorld& engine, ProcedureId id) {
+  engine.executor().async().signal(id, "go", {}, [](const Status&) {});
+}
+
+// Calls `call` at the first pause of the work by which members leave, when most of them are left.
+void run_with_pause(EngineWorld& engine, const std::function<void()>& call) {
+  std::size_t live = 0;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (live != 0) return;
+    live = engine.executor().inspect().live_procedures();
+    CHECK(StateAudit::of(engine.executor()).empty());
+    call();
+  });
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(live > 1000);
+}
+
+}  // namespace
+
+TEST_CASE("a tree can be aborted before all that a final child has spawned has left") {
+  EngineWorld engine;
+  const ProcedureId root = submit_final_child_of_many(engine);
+  std::optional<Status> answer;
+  say_go(engine, {root.value + 1});
+  run_with_pause(engine, [&] {
+    engine.executor().async().abort(root, {}, [&](const Status& status) { answer = status; });
+  });
+  REQUIRE(answer);
+  CHECK(answer->to_string() == "OK");
+  CHECK(engine.undone() == Entries{"other.1", "p.2", "p.1"});
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+}
+
+TEST_CASE("what a final child has spawned stays also before it has left") {
+  EngineWorld engine;
+  const ProcedureId root = submit_final_child_of_many(engine);
+  say_go(engine, {root.value + 1});
+  say_go(engine, {root.value + 2});  // its failure becomes durable with the success of "final"
+  run_with_pause(engine, [] {});
+  CHECK(engine.undone() == Entries{"other.1", "p.2", "p.1"});
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
