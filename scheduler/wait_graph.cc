@@ -413,8 +413,10 @@ WaitGraph::FoundCycle WaitGraph::cycle_of(const std::vector<Index>& path) const 
     }
     found.lines.push_back(line);
   }
-  // A parent waits since its child does, which may wait for a child of its own. Two rounds reach
-  // all, because the links of a cycle are not all of this kind.
+  // A parent waits since its child does, which may wait for a child of its own. So the links are
+  // visited backwards. The first of two rounds may begin inside a run of such links, whose end it
+  // reaches last; the second round then brings that time to the others of the run. The links of a
+  // cycle are not all of this kind.
   std::vector<WaitLink>& links = found.cycle.links;
   for (std::size_t i = 2 * links.size(); i-- > 0;) {
     WaitLink& link = links[i % links.size()];
