@@ -140,9 +140,14 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
 }
 
 // Goes from the oldest turn to the newest, and up from each: an ancestor that comes up for the
-// first time has no older turn, neither its own nor below it. Of several such ancestors the lowest
-// gives its locks back first. Each member is passed once, so this takes no longer than a walk over
-// all.
+// first time has no older turn, neither its own nor below it. Each member is passed once, so this
+// takes no longer than a walk over all. Turns are undone from the back of the list, and of several
+// ancestors the lowest gives its locks back first; so they come before the turn, the lowest last:
+//
+//     members      head - A - B - C, of which A and B keep their locks; head - D
+//     turns        C1  C2  D1
+//     then         A*  B*  C1  C2  D1      A* and B* are last turns
+//     undone       D1, C2, C1, B*, A*
 void RollbackPlan::add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
                                   const std::vector<Execution*>& keepers) {
   const std::unordered_set<const Execution*> keep(keepers.begin(), keepers.end());
@@ -153,13 +158,17 @@ void RollbackPlan::add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
     const auto at = static_cast<std::ptrdiff_t>(all.size());
     all.push_back(turn);
     Execution* member = turn.execution;
-    for (; passed.insert(member).second; member = member->parent_execution()) {
+    while (!passed.contains(member)) {
       Looks::one();
-      if (member == turn.execution || !keep.contains(member)) continue;
-      all.push_back({member, {.step = 0, .sequence = turn.entry.sequence}});
-      with_last_turn_.push_back(member);
+      passed.insert(member);
+      const bool is_above = member != turn.execution;
+      if (is_above && keep.contains(member)) {
+        all.push_back({member, {.step = 0, .sequence = turn.entry.sequence}});
+        with_last_turn_.push_back(member);
+      }
+      member = member->parent_execution();
     }
-    std::reverse(all.begin() + at, all.end());
+    std::reverse(all.begin() + at, all.end());  // the turn and its ancestors, as drawn above
   }
   turns = std::move(all);
 }

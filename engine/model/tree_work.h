@@ -59,9 +59,9 @@ struct TreeWork {
   bool has_turns = false;  ///< A member has something to undo.
   std::unique_ptr<InterruptedMembers> interrupted;
   std::vector<UndoTurn> turns;
-  /// Members whose locks cover their descendants, and members that hold locks and have no turn; in
-  /// the order of the walk.
+  /// Members whose locks cover their descendants, in the order of the walk.
   std::vector<Execution*> keepers;
+  /// Members that hold locks and have no step to undo, in the order of the walk.
   std::vector<Execution*> idle_holders;
   bool has_branches = false;  ///< Some turns are undone concurrently.
   std::unique_ptr<RollbackPlan> plan;

@@ -36,6 +36,15 @@ void count_for_its_parent(Execution& child) {
   if (!ended) ++above.edit_place().children.unfinished;
 }
 
+// What a child that is final on success has spawned is not undone, and only its type says whether
+// it is final.
+Status may_stay(ProcedureId untyped) {
+  return {StatusCode::kNotSupported,
+          "it belongs to " + name_of(untyped) +
+              ", which has finished and whose type is not registered, so nobody can tell whether "
+              "it may have to be undone"};
+}
+
 }  // namespace
 
 // Children leave before their parents, so the row of its parent is there.
@@ -49,21 +58,19 @@ bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
   return left;
 }
 
-// What a child that is final on success has spawned is not undone, and only its type says whether
-// it is final.
-Status LoadedTrees::find_stranger(const Execution& execution, ProcedureId parent) {
-  if (const auto above = strangers_.find(parent); above != strangers_.end()) {
-    const ProcedureId stranger = above->second;
-    strangers_.emplace(execution.id, stranger);
-    return Status(StatusCode::kNotSupported,
-                  "it belongs to " + name_of(stranger) +
-                      ", which has finished and whose type is not registered, so nobody can tell "
-                      "whether it may have to be undone");
+ProcedureId LoadedTrees::untyped_above(ProcedureId parent) const {
+  const auto at = untyped_.find(parent);
+  return at != untyped_.end() ? at->second : ProcedureId();
+}
+
+void LoadedTrees::note_untyped(const Execution& execution, ProcedureId above) {
+  const bool is_untyped = !execution.is_root() && execution.type == nullptr &&
+                          execution.record.state == ProcedureState::kSuccess;
+  if (above) {
+    untyped_.emplace(execution.id, above);
+  } else if (is_untyped) {
+    untyped_.emplace(execution.id, execution.id);
   }
-  const bool is_stranger = !execution.is_root() && execution.type == nullptr &&
-                           execution.record.state == ProcedureState::kSuccess;
-  if (is_stranger) strangers_.emplace(execution.id, execution.id);
-  return Status();
 }
 
 void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
@@ -79,10 +86,12 @@ void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
   // If its tree fails, the age of its last record says whether its step can have begun.
   const bool matters = !execution.is_root() || execution.inbox;
   if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
+  const ProcedureId untyped = untyped_above(loaded.parent);
+  note_untyped(execution, untyped);
   // The rows of a spent member may have outlived it, and its type may have been retired since.
-  Status below_stranger = find_stranger(execution, loaded.parent);
   if (loaded.problem.ok() && !is_spent(execution)) {
-    loaded.problem = std::move(loaded.misfit.ok() ? below_stranger : loaded.misfit);
+    loaded.problem = std::move(loaded.misfit);
+    if (loaded.problem.ok() && untyped) loaded.problem = may_stay(untyped);
   }
   if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
   if (is_over(execution)) execution.record.holds_locks = false;

@@ -61,8 +61,10 @@ class LoadedTrees {
       PV2_REQUIRES(core.state_mutex);
   [[nodiscard]] Execution* root_of(EngineCore& core, const Execution& execution,
                                    const LoadedProcedure& loaded) PV2_REQUIRES(core.state_mutex);
-  /// OK, or why it cannot be told whether `execution` stays when its tree is undone.
-  [[nodiscard]] Status find_stranger(const Execution& execution, ProcedureId parent);
+  /// The finished member, `parent` or above it, whose type is not registered; no id: there is none.
+  [[nodiscard]] ProcedureId untyped_above(ProcedureId parent) const;
+  /// Notes what untyped_above() has to know for the children of `execution`.
+  void note_untyped(const Execution& execution, ProcedureId above);
   Execution& stand_in_for(EngineCore& core, ProcedureId root, const Execution& member)
       PV2_REQUIRES(core.state_mutex);
 
@@ -76,9 +78,9 @@ class LoadedTrees {
   std::vector<TreeProblem> problems_;
   FlatMap<ProcedureId, CommitSequence> recorded_;
   FlatMap<ProcedureId, bool> left_;  // members that have left
-  // Members that have finished and whose type is not registered, and all below them: with the id of
+  // Finished members, no roots, whose type is not registered, and all below them: with the id of
   // that member.
-  FlatMap<ProcedureId, ProcedureId> strangers_;
+  FlatMap<ProcedureId, ProcedureId> untyped_;
 };
 
 }  // namespace pv2

@@ -28,8 +28,7 @@ class StepDecision {
 
   /// Completes the Transition. Calls user code (fields of the object and of new procedures).
   void decide(Outcome outcome);
-  /// What a run answers of which an exception with this status has come, or would have come if user
-  /// code had not caught it.
+  /// The outcome of a run that threw, or whose exception user code caught; `why` is the exception.
   [[nodiscard]] Outcome as_if_thrown(const Status& why) const;
 
  private:

@@ -24,7 +24,7 @@ struct StepEffects {
   SubmittedRoots roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< What the step asked for by signal(); nullptr: nothing.
   Status bad_signal;                    ///< Not OK: the step asked for a signal that cannot exist.
-  Status thrown;                        ///< Not OK: why the first call that was refused threw.
+  Status thrown;                        ///< Not OK: the first exception of a call of the context.
 
   /// OK, or why the step fails, or its undo is parked, whatever user code answers.
   [[nodiscard]] const Status& refused() const noexcept {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The later records of a procedure repeat its fields. So a record that changes them leaves
-// limits::kLaterRecordBytes of its batch free, and every later record fits, as it has at most this
-// in addition:
+// limits::kLaterRecordBytes of its batch free. Then every later record fits, because besides the
+// fields it has at most what this table says:
 //
 //     record                                      errors  ranges  numbers  rows
 //     a step waits, is retried, fails or parks    1       -       yes      -
 //     who was interrupted when a tree failed      1       yes     yes      -
 //     an undo: over, waits, is retried, parks     2       yes     yes      -
 //     end of a rollback                           1       yes     yes      date of the result
-//     order of an operator: like one of those     2       yes     yes      its audit
+//     any of these by order of an operator        2       yes     yes      its audit
 //
 // Of two errors one is that with which the tree failed. A child's first record is part of a record
 // of its parent, which leaves the same room. A record that only repeats the fields, and that of an
@@ -115,14 +115,16 @@ Outcome StepRun::call_user_code() {
   return outcome.ok() ? *std::move(outcome) : decision_.as_if_thrown(outcome.status());
 }
 
-// How much of its batch the record leaves free for later ones.
+// How much of its batch the record leaves free for later ones. If its fields are no larger than
+// before, an earlier record has left the room that it takes.
 std::size_t StepRun::room_to_leave() const {
   const Record& last = frame_.execution.record;
   const Transition& next = frame_.commit.next;
   const bool waits = next.undo == UndoChange::kKeep && !next.ends_waits;
-  const bool repeats = !next.new_image || (frame_.undo && next.image.size() <= last.image.size()) ||
-                       (waits && next.image.view() == last.image.view());
-  if (repeats) return kOrder;  // an earlier record left the room that this one takes
+  const bool is_undo_no_larger = frame_.undo && next.image.size() <= last.image.size();
+  const bool room_is_left_already =
+      !next.new_image || is_undo_no_larger || (waits && next.image.view() == last.image.view());
+  if (room_is_left_already) return kOrder;
   if (!may_carry_failure(last, next)) return limits::kLaterRecordBytes;
   // The record of an undo has an error already that later records repeat, or replace.
   const std::size_t error = failure_after(last, next).error.message().size();

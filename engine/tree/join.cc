@@ -58,7 +58,7 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   PV2_ASSERT(!has_work(execution), "a procedure that ends has no work outstanding");
   auto commit = core.state.spares.steps.take(core.seat());
   commit->execution = &execution;
-  if (which == LastRecord::kOfTurns) commit->kind = StepCommit::Kind::kUndo;
+  if (which == LastRecord::kLastTurn) commit->kind = StepCommit::Kind::kUndo;
   Transition& last = commit->next;
   last.begin(execution.record, core.clock.wall_now());
   last.state = state;

@@ -13,9 +13,12 @@ namespace pv2 {
 /// under the state mutex.
 void adopt(Execution& member);
 
-/// Whether a last record ends one member, or gives its locks back in its last turn, or ends a
-/// domain that was undone, of which the member is the head.
-enum class LastRecord : std::uint8_t { kOfMember, kOfTurns, kEndsDomain };
+/// What a last record is of.
+enum class LastRecord : std::uint8_t {
+  kOfMember,    ///< Of a member that has succeeded, or that is rolled back without a turn.
+  kLastTurn,    ///< Of a member whose last turn gives its locks back.
+  kEndsDomain,  ///< Of the head of a domain that was undone.
+};
 
 /// Makes the last record of `execution`, which has no step left to run and no work outstanding, and
 /// hands it to `effects`. No user code is called. The execution is in flight until the record is

@@ -52,7 +52,7 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   core.end_reported_wait(member);
   if (member.record.parked) return;  // older turns of its lane wait for the operator too
   if (turn.is_last()) {
-    return commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfTurns,
+    return commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kLastTurn,
                               effects);
   }
   // It was in a back-off between two attempts to undo, or waited only for a time. If it awaited

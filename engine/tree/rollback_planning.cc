@@ -189,40 +189,58 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   effects.commits.push_back(*commit.release());
 }
 
-// Notes what has to be known of the locks of `member`, whose turns are planned. Descendants work
-// under its locks, and may hold the same keys, if it has them for the operation, or has kept them
-// for children that have not finished.
-void note_locks(TreeWork& work, Execution& member) {
-  if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
-  const bool has_turns = member.turn().left != 0;
-  const bool holds = member.holds_locks() && !member.record.parked;
-  if (holds && !has_turns) work.idle_holders.push_back(&member);
-  if (member.first_child() == nullptr) return;
-  const bool covers = member.locks().scope() == LockScope::kOperation
-                          ? holds || has_turns
-                          : holds && member.children().unfinished != 0;
-  if (covers) work.keepers.push_back(&member);
+// Until count_last_turns(), Turn::left counts only turns that undo a step.
+bool has_steps_to_undo(const Execution& member) { return member.turn().left != 0; }
+
+bool holds_for_undos(const Execution& member) {
+  return member.holds_locks() && !member.record.parked;
 }
 
-// Members that hold locks which cover no turn, and have none themselves (a child that never began),
-// give them back by their last record: a sibling that has finished may need them for its undo.
-// Those at the bottom come first, because a restart restores a lock that two members hold only
-// below an ancestor that holds it. False: there is more to do.
-bool give_back_idle_locks(EngineCore& core, TreeWork& work, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
+bool is_idle_holder(const Execution& member) {
+  return holds_for_undos(member) && !has_steps_to_undo(member);
+}
+
+// Whether descendants work under the locks of `member`, and may hold the same keys: it has them for
+// the operation, or has kept them for children that have not finished.
+bool keeps_for_descendants(const Execution& member) {
+  if (member.first_child() == nullptr) return false;
+  if (member.locks().scope() != LockScope::kOperation) {
+    return holds_for_undos(member) && member.children().unfinished != 0;
+  }
+  return holds_for_undos(member) || has_steps_to_undo(member);
+}
+
+// Notes what has to be known of the locks of `member`, whose turns are planned.
+void note_locks(TreeWork& work, Execution& member) {
+  if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
+  if (is_idle_holder(member)) work.idle_holders.push_back(&member);
+  if (keeps_for_descendants(member)) work.keepers.push_back(&member);
+}
+
+// The plan has added last turns: counts each with the other turns of its member, as far as the
+// section has room.
+void count_last_turns(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex) {
   while (core.looks.have_room()) {
     Execution* const member = work.plan->take_with_last_turn();
-    if (member == nullptr) break;
+    if (member == nullptr) return;
     ++member->edit_turn().left;
   }
+}
+
+// Members without any turn give back the locks that they hold (a child that never began), by their
+// last record: a sibling that has finished may need them for its undo. Those at the bottom come
+// first, because a restart restores a lock that two members hold only below an ancestor that holds
+// it. Goes on as far as the section has room.
+void give_back_idle_locks(EngineCore& core, TreeWork& work, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
   while (core.looks.have_room() && !work.idle_holders.empty()) {
     Looks::one();
     Execution& member = *work.idle_holders.back();
     work.idle_holders.pop_back();
-    if (member.turn().left != 0) continue;  // it has a last turn
+    const bool has_last_turn = member.turn().left != 0;
+    if (has_last_turn) continue;
     commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
-  return core.looks.have_room();
 }
 
 // Notes what the plan has to know of `member`. If `member` is the head of a domain within, drops
@@ -318,14 +336,17 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     work.stage = Stage::kSort;
   }
   if (work.stage == Stage::kSort) {
-    // Who keeps locks is found by a walk from each turn to the head.
+    // To find who keeps locks, the plan walks from each turn towards the head. That may be long,
+    // so it is done outside of the mutex.
     const bool is_much =
         work.turns.size() > kSortedAtOnce || work.has_branches || !work.keepers.empty();
     if (is_much) return leave_to_sort(work, effects);
     sort_collected(work);
   }
   PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
-  if (!give_back_idle_locks(core, work, effects)) return;
+  count_last_turns(core, work);
+  give_back_idle_locks(core, work, effects);
+  if (!core.looks.have_room()) return;  // and perhaps there is more to do
   planned(core, work, effects);
   const auto over = take_off(work);
   begin_turns(core, over->head, effects);
