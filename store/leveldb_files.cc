@@ -68,7 +68,10 @@ Status LevelDbFiles::replace(const std::string& path, std::string_view text) con
   if (status.ok()) status = file->Sync();
   if (status.ok()) status = file->Close();
   if (status.ok()) status = env_.RenameFile(draft, path);
-  if (!status.ok()) return translate(status).with_context("writing " + path);
+  if (!status.ok()) {
+    env_.RemoveFile(draft);
+    return translate(status).with_context("writing " + path);
+  }
   return sync_(parent_of(path));
 }
 

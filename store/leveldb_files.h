@@ -41,7 +41,8 @@ class LevelDbFiles {
 
   [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
   Result<std::string> read(const std::string& path) const;
-  /// Replaces `path` by `text` in one step: new file, synced, renamed, directory synced.
+  /// Replaces `path` by `text` in one step: new file, synced, renamed, directory synced. A failure
+  /// leaves no part of the new file.
   Status replace(const std::string& path, std::string_view text) const;
   /// The names in a directory, sorted, without "." and "..".
   Result<std::vector<std::string>> list(const std::string& directory) const;

@@ -103,7 +103,7 @@ void remove_copies(const LevelDbFiles& files, const std::string& place) {
   files.env().RemoveDir(place);
 }
 
-// Once in a salvage: a second call finds the copies.
+// The logs, and the marks that belong to them. Once in a salvage: a second call finds the copies.
 Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan,
                  const RecoveredLog& log, SalvageReport& done) {
   if (!done.copies.empty()) return Status();
@@ -116,6 +116,9 @@ Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan,
   }
   for (const SegmentPool::File& file : log.files) {
     if (status.ok()) status = copy_aside(directory, file.name, place);
+  }
+  if (status.ok() && files.env().FileExists(directory.mark_file())) {
+    status = copy_aside(directory, std::string(LevelDbDirectory::kMark), place);
   }
   if (status.ok()) {
     done.copies = place;
@@ -170,11 +173,18 @@ Status give_up_later_commits(const LevelDbDirectory& directory, const SalvagePla
   if (!durable.ok() && !damaged) return durable.status();
   if (durable.ok() && *durable <= log.last) return Status();
 
-  const std::string name(LevelDbDirectory::kMark);
+  const auto before = files.read(directory.mark_file());
+  if (!before.ok()) return before.status();
   Status status = copy_logs(directory, plan, log, done);
-  if (status.ok()) status = copy_aside(directory, name, done.copies);
-  if (status.ok()) status = replace_marks(files, directory.mark_file(), log.last);
   if (!status.ok()) return status;
+  status = replace_marks(files, directory.mark_file(), log.last);
+  if (!status.ok()) {
+    // Nothing else was changed. But the new marks may be there all the same, and not be durable.
+    const auto now = files.read(directory.mark_file());
+    if (now.ok() && *now == *before) remove_copies(files, std::exchange(done.copies, {}));
+    return status;
+  }
+  const std::string_view name = LevelDbDirectory::kMark;
   note(done, damaged ? fmt::format("{} was damaged and is written anew", name)
                      : fmt::format("{} said that commit {} was durable", name, durable->value));
   return status;

@@ -5,8 +5,9 @@
 // left. Then it copies the logs, and lets the store take over what is left. So a crash at any
 // moment loses nothing, and the salvage can be repeated.
 //
-// If anything is given up, all logs are copied: a log whose end is missing or damaged may look
-// whole, so which of them has lost something is not always known.
+// If anything is given up, all logs are copied, and PV2-DURABLE with them: a log whose end is
+// missing or damaged may look whole, so which of them has lost something is not always known. A
+// salvage that fails before it has changed anything leaves no copies.
 
 #pragma once
 
@@ -31,7 +32,7 @@ struct SalvagePlan {
 /// What was done. A value.
 struct SalvageReport {
   bool changed = false;
-  std::string copies;  ///< The directory with the logs as they were. Empty: nothing was copied.
+  std::string copies;  ///< The directory with the logs as they were. Empty: there are no copies.
   std::string what;    ///< In words.
 };
 
@@ -46,7 +47,8 @@ Status give_up_damaged_ends(const LevelDbDirectory& directory, const SalvagePlan
 
 /// Sets PV2-DURABLE to the last commit of `log` if it names a later one or is damaged, and notes
 /// that in `done`. The end of a log that is not there is then given up, or the one that is there:
-/// so the logs are copied before, unless they already were.
+/// so the logs are copied before, unless they already were. The first change to the store: if it
+/// fails, the copies are removed.
 Status give_up_later_commits(const LevelDbDirectory& directory, const SalvagePlan& plan,
                              const RecoveredLog& log, SalvageReport& done);
 

@@ -922,7 +922,8 @@ TEST_CASE("a salvage without room for its copies leaves none, changes nothing an
   const bool has_copies = fs::exists(path + ".salvaged-1");
   fs::remove(tiny + "/other");
   const auto salvaged = LevelDbProcedureStore::salvage(path);
-  const bool has_copies_now = fs::exists(path + ".salvaged-1/PV2-STEPS-1");
+  const bool has_copies_now =
+      fs::exists(path + ".salvaged-1/PV2-STEPS-1") && fs::exists(path + ".salvaged-1/PV2-DURABLE");
   ::umount(tiny.c_str());
 
   REQUIRE(failed.code() == StatusCode::kStorageFull);
@@ -931,6 +932,46 @@ TEST_CASE("a salvage without room for its copies leaves none, changes nothing an
   REQUIRE_FALSE(has_copies);
   REQUIRE(salvaged.ok());
   REQUIRE(has_copies_now);
+}
+
+TEST_CASE("wherever the disk is full, a salvage that fails to lower the marks leaves no copies") {
+  if (::geteuid() != 0) return;
+  const TemporaryDirectory directory;
+  const std::string tiny = directory.path("tiny");
+  fs::create_directory(tiny);
+  if (::mount("tmpfs", tiny.c_str(), "tmpfs", 0, "size=4m") != 0) return;
+  const std::string path = tiny + "/store";
+  make_store(path, 5);
+  const fs::path log = steps(path);
+  fs::resize_file(log, frame_ends(read_file(log)).back() / 2);
+  const std::string marks = read_file(path + "/PV2-DURABLE");
+  const auto before = fingerprint(path);
+  const auto room = fs::space(tiny).available;
+  constexpr std::uintmax_t kPage = 4096;
+  int failures = 0;
+  bool left_copies = false;
+  bool changed_it = false;
+  bool is_salvaged = false;
+  for (std::uintmax_t pages = 0; pages < 64 && !is_salvaged; ++pages) {
+    write_file(tiny + "/other", std::string(room - pages * kPage, 'x'));
+    const Status status = LevelDbProcedureStore::salvage(path).status();
+    fs::remove(tiny + "/other");
+    // Beyond the marks a failure has changed something, and the copies are of use.
+    is_salvaged = read_file(path + "/PV2-DURABLE") != marks;
+    if (is_salvaged) continue;
+    ++failures;
+    changed_it |= fingerprint(path) != before;
+    left_copies |= fs::exists(path + ".salvaged-1");
+    left_copies |= status.message().find("copies are in") != std::string_view::npos;
+  }
+  const bool has_marks = fs::exists(path + ".salvaged-1/PV2-DURABLE");
+  ::umount(tiny.c_str());
+
+  REQUIRE(failures > 2);  // for a log, for the copied marks, and for the new ones
+  REQUIRE_FALSE(changed_it);
+  REQUIRE_FALSE(left_copies);
+  REQUIRE(is_salvaged);
+  REQUIRE(has_marks);
 }
 
 TEST_CASE("the copies of a salvage lie beside the store, however its path ends") {
