@@ -139,7 +139,7 @@ std::uint32_t LockSet::add(ResourceKey key, LockMode mode) {
     return 0;
   }
   const bool is_first = requests_.empty();
-  requests_.insert(at, {std::move(key), mode});  // likewise
+  requests_.insert(at, {std::move(key), mode});  // may throw; then nothing has changed
   if (!is_first && index <= primary_) ++primary_;
   return index;
 }

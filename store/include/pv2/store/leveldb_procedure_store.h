@@ -10,10 +10,9 @@
 // anything in it has changed: recover_lease(), get() and scan() write nothing into a store that
 // exists, the first commit does. The first write that fails is the last of this run. Damage is
 // never skipped, and is reported with the name of its file, or, when the store has been written
-// since it was opened, of the row. If the directory is removed, moved or
-// replaced, the next write fails. A write for which the system gives no memory ends the process,
-// and so does a read, except for the visits of a scan: LevelDB, and the index of the log, would not
-// be whole afterwards.
+// since it was opened, of the row. If the directory is removed, moved or replaced, the next write
+// fails. A write for which the system gives no memory ends the process, and so does a read, except
+// for the visits of a scan: LevelDB, and the index of the log, would not be whole afterwards.
 
 #pragma once
 
