@@ -24,7 +24,7 @@
 //     SPLIT_META_LOGS             meta logs left           a SplitLog for each
 //     DELETE_SPLIT_META_WALS_DIR  meta logs left           meta_recovered
 //     ASSIGN_META                                          ABNORMALLY_CLOSED; the region's child
-//     GET_REGIONS                 regions on the server    persists how they are divided
+//     GET_REGIONS                 regions on the server    persists the first id of each group
 //     SPLIT_LOGS                  logs left                a SplitLog for each
 //     DELETE_SPLIT_WALS_DIR       logs left                RECOVERED; removes the directory
 //     ASSIGN                      peers                    an AssignServerRegions for each group,

@@ -24,10 +24,10 @@
 
 namespace pv2 {
 
-/// A call that is to be run now, by whoever has this. Copies are one call, and a move
-/// copies. To be ended once, by
-/// committed() or refuse(), from any thread; without an end the outcome is unknown, and nobody runs
-/// the call again before a restart, or whoever resolves it, has found out what became of it.
+/// A call that is to be run now, by whoever has this. Copies are one call, and a move copies. To be
+/// ended once, by committed() or refuse(), from any thread; without an end the outcome is unknown,
+/// and nobody runs the call again before a restart, or whoever resolves it, has found out what
+/// became of it.
 class OnceCall {
  public:
   // Copied also where it could be moved: so one that was moved from still works.
