@@ -7,6 +7,7 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "give.h"
 
@@ -65,7 +66,7 @@ SessionAnswer ended_silently(SessionId id, std::uint64_t number) {
 SessionAnswer stale(SessionId id, std::uint64_t number) {
   return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
                  "request " + std::to_string(number) + " of " + name_of(id) +
-                     " is below the client's mark: the client has its response; nothing was run");
+                     " is below the client's mark: the client has its answer; nothing was run");
 }
 SessionAnswer too_late(SessionId id, std::uint64_t number) {
   return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
@@ -93,6 +94,24 @@ SessionTable::SessionTable(RowLog& log, SessionOptions options)
 SessionAnswer SessionTable::in_progress(const SessionRequest& request) {
   return refused(Refusal::kInProgress, StatusCode::kDeadlineExceeded,
                  name_of(request) + " is still running for an earlier copy; send it again");
+}
+
+SessionTable::TableLock::TableLock(const SessionTable& table) : table_(table) {
+  if (table.mutex_.try_lock()) return;
+  table.sleepers_.fetch_add(1, std::memory_order_relaxed);
+  table.mutex_.lock();
+  table.sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  table.let_in_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SessionTable::give_way() const {
+  // More than twice the time that a thread needs to wake up on another CPU.
+  constexpr int kYields = 256;
+  const std::size_t before = let_in_.load(std::memory_order_relaxed);
+  for (int i = 0; i < kYields && sleepers_.load(std::memory_order_relaxed) != 0; ++i) {
+    if (let_in_.load(std::memory_order_relaxed) != before) return;
+    std::this_thread::yield();
+  }
 }
 
 SessionTable::Live* SessionTable::find(SessionId id) {
@@ -154,7 +173,7 @@ Status SessionTable::why_no_room(const Live& session) const {
 }
 
 std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request, Waiter* waiter) {
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   if (stopping_) return server_stops();
   Live* const session = find(request.session, request.owner);
   if (session == nullptr) return expired(request.session);
@@ -222,7 +241,7 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
 
 bool SessionTable::cancel(SessionId id, std::uint64_t number, std::uint64_t ticket) {
   ClientSessions::Answer dropped;  // destroyed without the mutex: it is the host's
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live* const session = find(id);
   if (session == nullptr) return false;
   const auto request = session->requests.find(number);
@@ -236,7 +255,7 @@ bool SessionTable::cancel(SessionId id, std::uint64_t number, std::uint64_t tick
 }
 
 Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64_t first_unacked) {
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   if (stopping_) return server_stops().status;
   Live* const session = find(id, owner);
   if (session == nullptr) return expired(id).status;
@@ -289,7 +308,7 @@ void SessionTable::mark_stays(Live& session) {
 
 std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const SavedResponse& response,
                                  RowBatch& effect) {
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live* const session = find(id);
   PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
   const std::uint64_t mark = mark_to_move(*session);
@@ -305,7 +324,7 @@ void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse respon
                         std::uint64_t mark) {
   std::unique_ptr<Waiters> waiters;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     Live* const session = find(id);
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
     Request& request = session->requests.at(number);
@@ -345,7 +364,7 @@ void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t& mar
     ClientSessions::Answer next;
     std::optional<SessionAnswer> refusal;
     {
-      MutexLock lock(mutex_);
+      TableLock lock(*this);
       Live* const session = find(id);
       PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
       if (mark != 0) mark_stays(*session);  // its batch was thrown away
@@ -372,7 +391,7 @@ void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t& mar
 void SessionTable::said_nothing(SessionId id, std::uint64_t number, std::uint64_t mark) {
   std::unique_ptr<Waiters> waiters;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     Live* const session = find(id);
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
     Request& request = session->requests.at(number);
@@ -387,7 +406,7 @@ void SessionTable::said_nothing(SessionId id, std::uint64_t number, std::uint64_
 // Owns nothing if the outcome of the request is not unknown.
 RequestOwner SessionTable::take_unknown(SessionId id, std::uint64_t number) {
   RequestOwner owner;
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live* const session = find(id);
   if (session == nullptr) return owner;
   const auto request = session->requests.find(number);
@@ -467,7 +486,7 @@ void SessionTable::open(Opening opening) {
   std::optional<Result<Session>> at_once;
   Opened answer;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     if (joins(opening)) return;
     at_once = answer_opening(opening);
     if (at_once) answer = std::move(opening.answer);
@@ -494,7 +513,7 @@ void SessionTable::reserve_ids() {
   RowBatch batch;
   std::uint64_t bound = 0;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     if (std::exchange(ids_are_on_their_way_, true)) return;
     bound = id_bound_ + kIdsAtOnce;
     put_id_bound(bound, batch);
@@ -507,7 +526,7 @@ void SessionTable::reserve_ids() {
 void SessionTable::ids_are_reserved(std::uint64_t bound, const Status& status) {
   std::vector<Opening> openings;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     ids_are_on_their_way_ = false;
     if (status.ok()) id_bound_ = bound;
     openings = std::exchange(waiting_for_ids_, {});
@@ -521,7 +540,7 @@ void SessionTable::opened(SessionId id, const Status& status) {
   std::vector<Opened> openers;
   Result<Session> answer = status.ok() ? Result<Session>(Session{}) : Result<Session>(status);
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     Live& session = sessions_.at(id.value);
     openers = std::move(session.openers);
     if (status.ok()) {
@@ -554,7 +573,7 @@ RowBatch SessionTable::end(Live& session) {
 void SessionTable::ended(SessionId id, const Status& status) {
   // After a failure it may be in the store or not: it stays refused until a restart tells.
   if (!status.ok() && !was_refused(status)) return;
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live& session = sessions_.at(id.value);
   if (was_refused(status)) {
     session.state = Live::State::kLive;
@@ -569,7 +588,7 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
   RowBatch batch;
   Status refusal;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     Live* const session = find(id, owner);
     if (stopping_) {
       refusal = server_stops().status;
@@ -598,16 +617,16 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
 void SessionTable::mark_moved(SessionId id, std::uint64_t mark, const Status& status) {
   // After a failure the mark may be durable or not: no later batch moves it.
   if (!status.ok() && !was_refused(status)) return;
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live* const session = find(id);
   if (session == nullptr) return;
   status.ok() ? mark_is_durable(*session, mark) : mark_stays(*session);
 }
 
-SessionTable::Section SessionTable::look_after(std::uint64_t first) {
+SessionTable::Section SessionTable::begin_changes(std::uint64_t first) {
   Section section;
   std::size_t looks = 0;
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   const SteadyTime now = options_.clock->steady_now();
   for (auto at = sessions_.lower_bound(first); at != sessions_.end(); ++at) {
     if (looks >= kLooksAtOnce) {
@@ -653,7 +672,7 @@ void SessionTable::maintain(std::function<void(Status)> done) {
   round->left = 1;
   round->done = std::move(done);
   for (std::optional<std::uint64_t> first = 0; first;) {
-    Section section = look_after(*first);
+    Section section = begin_changes(*first);
     first = section.next;
     round->left += section.changes.size();
     for (Change& change : section.changes) {
@@ -663,6 +682,7 @@ void SessionTable::maintain(std::function<void(Status)> done) {
         round->one_less(status);
       });
     }
+    if (first) give_way();
   }
   round->one_less(Status());
 }
@@ -671,7 +691,7 @@ void SessionTable::stop() {
   std::vector<Waiter> waiters;
   std::vector<Opening> openings;
   {
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     stopping_ = true;
     openings = std::exchange(waiting_for_ids_, {});
     for (auto& [id, session] : sessions_) {
@@ -693,7 +713,7 @@ void SessionTable::stop() {
 Status SessionTable::load_session(const StoredRow& stored) {
   auto row = decode_session(stored.key, stored.value);
   if (!row.ok()) return row.status();
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live& session = sessions_[row->id.value];
   session.durable_mark = row->first_unacked;
   session.heard = options_.clock->steady_now();
@@ -708,7 +728,7 @@ Status SessionTable::load_session(const StoredRow& stored) {
 Status SessionTable::load_response(const StoredRow& stored) {
   auto row = decode_response(stored.key, stored.value);
   if (!row.ok()) return row.status();
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   Live* const session = find(row->session);
   if (session == nullptr) {
     return Status(StatusCode::kCorruption,
@@ -733,7 +753,7 @@ Status SessionTable::load() {
   }
   Status status = log_.scan(id_bound_key(), [this](const StoredRow& row) {
     const auto bound = decode_id_bound(row.value);
-    MutexLock lock(mutex_);
+    TableLock lock(*this);
     if (bound.ok()) next_id_ = id_bound_ = *bound;
     return bound.status();
   });
@@ -744,13 +764,13 @@ Status SessionTable::load() {
 }
 
 std::size_t SessionTable::live() const {
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   return static_cast<std::size_t>(std::ranges::count_if(
       sessions_, [](const auto& one) { return one.second.state == Live::State::kLive; }));
 }
 
 std::size_t SessionTable::responses() const {
-  MutexLock lock(mutex_);
+  TableLock lock(*this);
   std::size_t count = 0;
   for (const auto& [id, session] : sessions_) {
     for (const auto& [number, request] : session.requests) {

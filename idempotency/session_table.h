@@ -112,7 +112,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     std::uint64_t mark = 0;  ///< That becomes durable; 0: the session ends.
     RowBatch batch;
   };
-  /// What maintain() found in one critical section.
+  /// What one section of maintain() has begun.
   struct Section {
     std::vector<Change> changes;
     std::optional<std::uint64_t> next;  ///< Where it goes on; nullopt: that was the last session.
@@ -121,6 +121,18 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     Asker asker;
     std::uint32_t window;
     Opened answer;
+  };
+
+  /// Holds the mutex for a scope, and counts for give_way() while it waits for it.
+  class PV2_SCOPED_CAPABILITY TableLock {
+   public:
+    explicit TableLock(const SessionTable& table) PV2_ACQUIRE(table.mutex_);
+    ~TableLock() PV2_RELEASE() { table_.mutex_.unlock(); }
+    TableLock(const TableLock&) = delete;
+    TableLock& operator=(const TableLock&) = delete;
+
+   private:
+    const SessionTable& table_;
   };
 
   RequestOwner take_unknown(SessionId id, std::uint64_t number) PV2_EXCLUDES(mutex_);
@@ -151,8 +163,13 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   void opened(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
   RowBatch end(Live& session) PV2_REQUIRES(mutex_);
   void ended(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
-  /// Looks at some of the sessions from number `first` on.
-  Section look_after(std::uint64_t first) PV2_EXCLUDES(mutex_);
+  /// One section of maintain(): from session number `first` on it begins to end silent sessions,
+  /// and to make the marks of the others durable. The caller commits the changes.
+  Section begin_changes(std::uint64_t first) PV2_EXCLUDES(mutex_);
+  /// Called between two sections. A thread that sleeps until the mutex is free needs longer to wake
+  /// up than this thread needs to take it back. So this thread waits a while until one sleeper has
+  /// got the mutex.
+  void give_way() const PV2_EXCLUDES(mutex_);
   void mark_moved(SessionId id, std::uint64_t mark, const Status& status) PV2_EXCLUDES(mutex_);
   Status load_session(const StoredRow& row) PV2_EXCLUDES(mutex_);
   Status load_response(const StoredRow& row) PV2_EXCLUDES(mutex_);
@@ -160,6 +177,10 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   RowLog& log_;
   SessionOptions options_;
   std::atomic<std::uint64_t> next_ticket_{1};
+  // How many threads wait for the mutex, and how many of those have got it. Relaxed: give_way()
+  // only guesses by them how long it is to wait.
+  mutable std::atomic<std::size_t> sleepers_{0};
+  mutable std::atomic<std::size_t> let_in_{0};
   mutable Mutex mutex_;
   bool stopping_ PV2_GUARDED_BY(mutex_) = false;
   std::size_t bytes_ PV2_GUARDED_BY(mutex_) = 0;  ///< Of the responses of all sessions.

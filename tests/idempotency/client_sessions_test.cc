@@ -5,8 +5,12 @@
 
 #include "pv2/idempotency/client_sessions.h"
 
+#include <pthread.h>
+#include <pv2/base/mutex.h>
 #include <pv2/store/memory_procedure_store.h>
+#include <sched.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -403,6 +407,85 @@ TEST_CASE("the sessions that maintain() gives up while requests wait are a bound
     CHECK(rows <= 1024 + 301);
     before = now;
   }
+}
+
+namespace {
+
+/// Is asked in each section of maintain(), and by each heartbeat, both times under the mutex of the
+/// table. The first section goes on when another thread sleeps until that mutex is free.
+class SectionsClock final : public Clock {
+ public:
+  /// Called on the thread that calls maintain().
+  void watch() {
+    maintains_.store(std::this_thread::get_id());
+    is_watching_.store(true);
+  }
+  void wait_for_first() const { sections_.wait(0); }
+  [[nodiscard]] int sections() const { return sections_.load(); }
+  /// How many sections had begun when the other thread had its turn.
+  [[nodiscard]] int sections_before_turn() const { return before_turn_.load(); }
+
+  [[nodiscard]] WallTime wall_now() const override { return time_.wall_now(); }
+  [[nodiscard]] SteadyTime steady_now() const override {
+    if (is_watching_.load() && std::this_thread::get_id() != maintains_.load()) {
+      before_turn_.store(sections_.load());
+    } else if (is_watching_.load()) {
+      const std::uint64_t slept = mutex_contention().slept;
+      if (sections_.fetch_add(1) == 0) {
+        sections_.notify_all();
+        // Without a yield: after one the system would let the other thread run first.
+        while (mutex_contention().slept == slept) {
+        }
+      }
+    }
+    return time_.steady_now();
+  }
+
+ private:
+  ManualClock time_;
+  std::atomic<std::thread::id> maintains_;
+  std::atomic<bool> is_watching_{false};
+  mutable std::atomic<int> sections_{0};
+  mutable std::atomic<int> before_turn_{0};
+};
+
+// A thread of this kind that wakes up does not push the one aside that has woken it, as if it had a
+// CPU of its own and needed a while to wake up.
+void wake_up_slowly() {
+  const sched_param none{};
+  ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);
+}
+
+}  // namespace
+
+TEST_CASE("a heartbeat does not wait for all sections of maintain(), even if they change nothing") {
+  World world;
+  const auto clock = std::make_shared<SectionsClock>();
+  const auto sessions = *ClientSessions::load(*world.rows, {.clock = clock});
+  SessionId id;
+  for (int i = 0; i < 40 * 1024; ++i) {
+    sessions->open("t" + std::to_string(i), "anna", 0,
+                   [&](const Result<Session>& answer) { id = answer->id; });
+    if (i % 1000 == 999) world.pump();
+  }
+  world.pump();
+
+  Status heard(StatusCode::kInternal, "no answer");
+  std::thread client([&] {
+    wake_up_slowly();
+    clock->wait_for_first();
+    heard = sessions->heartbeat(id, "anna", 1);
+  });
+  clock->watch();
+  std::optional<Status> done;
+  sessions->maintain([&](const Status& status) { done = status; });
+  const int sections = clock->sections();
+  client.join();
+
+  CHECK(done == Status());
+  CHECK(heard.to_string() == "OK");
+  CHECK(sections == 40);
+  CHECK(clock->sections_before_turn() <= 20);  // without giving way: 40
 }
 
 TEST_CASE("R-23: a session is not given up within a term after a restart, nor by the wall clock") {
