@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look at a time: the next one is planned when the last one has come back.
+// One sweep at a time: the next one is planned when the last one has come back.
 
 #include "master/cleaner.h"
 
@@ -21,35 +21,35 @@ Cleaner::Cleaner(std::shared_ptr<Transport> transport, const FileTree& files,
       tasks_(std::move(transport)) {}
 
 void Cleaner::start() {
-  tasks_.after(every_, [this] { look(); });
+  tasks_.after(every_, [this] { sweep_logs(); });
 }
 
-void Cleaner::look() {
+void Cleaner::sweep_logs() {
   queues_.recovery.run([this, now = tasks_.now(), post = tasks_.poster()] {
-    const OldFiles::Look look = old_files_.look_at_logs(now);
+    const OldFiles::Sweep sweep = old_files_.sweep_logs(now);
     const auto directories = old_files_.queue_directories();
-    post([this, look, found = directories.ok() ? *directories : std::vector<Directory>()] {
-      take(look, "old logs");
+    post([this, sweep, found = directories.ok() ? *directories : std::vector<Directory>()] {
+      take(sweep, "old logs");
       claim(found);
-      look_at_archive();
+      sweep_archive();
     });
   });
 }
 
-void Cleaner::look_at_archive() {
+void Cleaner::sweep_archive() {
   queues_.tables.run([this, now = tasks_.now(), post = tasks_.poster()] {
-    post([this, look = old_files_.look_at_archive(now)] {
-      take(look, "archived regions");
+    post([this, sweep = old_files_.sweep_archive(now)] {
+      take(sweep, "archived regions");
       start();
     });
   });
 }
 
-void Cleaner::take(const OldFiles::Look& look, std::string_view what) {
-  if (!look.status.ok()) {
-    events_.say(fmt::format("{} are left for now: {}", what, look.status.to_string()));
+void Cleaner::take(const OldFiles::Sweep& sweep, std::string_view what) {
+  if (!sweep.status.ok()) {
+    events_.say(fmt::format("{} are left for now: {}", what, sweep.status.to_string()));
   }
-  if (look.removed > 0) events_.say(fmt::format("removed {} {}", look.removed, what));
+  if (sweep.removed > 0) events_.say(fmt::format("removed {} {}", sweep.removed, what));
 }
 
 void Cleaner::claim(const std::vector<Directory>& directories) {

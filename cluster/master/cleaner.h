@@ -2,7 +2,7 @@
 //
 // Cleaner: from time to time has old files removed (old_files.h), and queues of replication claimed
 // that a dead server has left after its crash was recovered: a server that is fenced, and does not
-// know it yet, can begin one. Each kind of files is looked at on the queue of work on which the
+// know it yet, can begin one. Each kind of files is swept on the queue of work on which the
 // master changes them: old_files.h says why.
 
 #pragma once
@@ -44,15 +44,15 @@ class Cleaner {
   Cleaner(std::shared_ptr<Transport> transport, const FileTree& files, const ClusterLayout& layout,
           Queues queues, const MasterOptions& options, Events events);
 
-  /// From now on it looks by itself.
+  /// From now on it sweeps by itself.
   void start();
   /// From now on nothing is called any more.
   void end() { tasks_.end(); }
 
  private:
-  void look();
-  void look_at_archive();
-  void take(const OldFiles::Look& look, std::string_view what);
+  void sweep_logs();
+  void sweep_archive();
+  void take(const OldFiles::Sweep& sweep, std::string_view what);
   void claim(const std::vector<Directory>& directories);
 
   const Queues queues_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each look lists first, and removes then what was of no use long enough. Before it removes
+// Each sweep lists first, and removes then what was of no use long enough. Before it removes
 // anything it makes durable what it has read.
 
 #include "master/old_files.h"
@@ -24,23 +24,23 @@ std::set<std::tuple<std::string, ServerName, ServerName>> holders(
 
 }  // namespace
 
-OldFiles::Look OldFiles::look_at_logs(SteadyTime now) {
-  Look look;
-  if (Status bad = remove_logs(now, look); !bad.ok()) look.status = bad;
-  return look;
+OldFiles::Sweep OldFiles::sweep_logs(SteadyTime now) {
+  Sweep sweep;
+  if (Status bad = remove_logs(now, sweep); !bad.ok()) sweep.status = bad;
+  return sweep;
 }
 
-OldFiles::Look OldFiles::look_at_archive(SteadyTime now) {
-  Look look;
-  look.status = remove_archived(now, look);
-  return look;
+OldFiles::Sweep OldFiles::sweep_archive(SteadyTime now) {
+  Sweep sweep;
+  sweep.status = remove_archived(now, sweep);
+  return sweep;
 }
 
 bool OldFiles::is_over(Since& since, const std::string& path, SteadyTime now, Duration kept) {
   return now - since.emplace(path, now).first->second >= kept;
 }
 
-Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Look& look) const {
+Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Sweep& sweep) const {
   const auto first = queues_.all();
   if (!first.ok()) return first.status();
   const auto second = queues_.all();
@@ -51,7 +51,7 @@ Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Look& look) 
     for (const StoredQueue& queue : queues) {
       // A queue whose position is not known may need any log.
       const std::uint64_t first_log = queue.problem.ok() ? queue.position.log : 0;
-      if (look.status.ok()) look.status = queue.problem;
+      if (sweep.status.ok()) sweep.status = queue.problem;
       const auto [log, is_new] = needed.emplace(queue.owner, first_log);
       if (!is_new) log->second = std::min(log->second, first_log);
     }
@@ -59,10 +59,10 @@ Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Look& look) 
   return std::optional(std::move(needed));
 }
 
-Status OldFiles::remove_logs(SteadyTime now, Look& look) {
+Status OldFiles::remove_logs(SteadyTime now, Sweep& sweep) {
   const Result<std::vector<std::string>> names = files_.list(layout_.old_wals());
   if (!names.ok()) return names.status();
-  const auto needed = first_needed(look);
+  const auto needed = first_needed(sweep);
   if (!needed.ok()) return needed.status();
   if (!needed->has_value()) return {};
 
@@ -77,16 +77,16 @@ Status OldFiles::remove_logs(SteadyTime now, Look& look) {
     const std::string path = layout_.old_wals() + "/" + name;
     if (const auto known = logs_since_.find(path); known != logs_since_.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.logs_kept)) continue;
-    if (look.removed == options_.removals_max) continue;
-    if (look.removed == 0) {
+    if (sweep.removed == options_.removals_max) continue;
+    if (sweep.removed == 0) {
       if (Status bad = sync_queues(); !bad.ok()) return bad;
     }
     if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
     since.erase(path);
-    ++look.removed;
+    ++sweep.removed;
   }
   logs_since_ = std::move(since);
-  return look.removed == 0 ? Status() : files_.sync_directory(layout_.old_wals());
+  return sweep.removed == 0 ? Status() : files_.sync_directory(layout_.old_wals());
 }
 
 Status OldFiles::sync_queues() const {
@@ -128,7 +128,7 @@ Result<std::optional<TableName>> OldFiles::next_table() {
   return last_table_;
 }
 
-Status OldFiles::remove_archived(SteadyTime now, Look& look) {
+Status OldFiles::remove_archived(SteadyTime now, Sweep& sweep) {
   const auto table = next_table();
   if (!table.ok()) return table.status();
   if (!*table) return {};
@@ -151,13 +151,13 @@ Status OldFiles::remove_archived(SteadyTime now, Look& look) {
     const std::string path = layout_.archive(**table, id);
     if (const auto known = before.find(path); known != before.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.archive_kept)) continue;
-    if (look.removed == options_.removals_max) continue;
-    if (look.removed == 0) {
+    if (sweep.removed == options_.removals_max) continue;
+    if (sweep.removed == 0) {
       if (Status bad = sync_regions(**table); !bad.ok()) return bad;
     }
     if (Status bad = files_.remove_tree(path); !bad.ok()) return bad;
     since.erase(path);
-    ++look.removed;
+    ++sweep.removed;
     --left;
   }
   before = std::move(since);

@@ -2,28 +2,28 @@
 //
 // OldFiles: removes what nobody reads any more: logs in oldwals/ that no replication queue has to
 // ship, and store files in archive/ that no region refers to. It decides by what the files say, and
-// removes a file only after it has been of no use for a while, in every look meanwhile.
+// removes a file only after it has been of no use for a while, in every sweep meanwhile.
 //
 // Why a log that a queue needs stays:
-// - A look lists the logs first, and the queues then. A queue that is made later begins at a
+// - A sweep lists the logs first, and the queues then. A queue that is made later begins at a
 //   position beyond every log that was in oldwals/ before, or its server passes over those, because
 //   the peer was not promised them (log_reader.h, server_replication.h).
-// - A queue that changes hands during the look may be missed. So the look lists the queues twice,
-//   and removes nothing if they differ. Two moves of one queue within a look are not possible: for
+// - A queue that changes hands during the sweep may be missed. So the sweep lists the queues twice,
+//   and removes nothing if they differ. Two moves of one queue within a sweep are not possible: for
 //   the second one the first claimer's crash has to be recovered, whose fence and whose list of
-//   peers need the queue of work that the look runs on.
+//   peers need the queue of work that the sweep runs on.
 // - A queue whose position cannot be read needs all logs of its owner.
 //
 // Why a store file that a region needs stays: references are made, and files archived, by the
-// master alone, on the queue of work that this look runs on, which is another one: archiving a
+// master alone, on the queue of work that this sweep runs on, which is another one: archiving a
 // table takes long, and no fence waits for it. Servers only drop references.
 //
 // A region server may have renamed a position or a list of files and have died before its sync. A
-// power cut then brings back the one before, which needs what a look has removed. So a look makes
+// power cut then brings back the one before, which needs what a sweep has removed. So a sweep makes
 // durable what it has read before it removes anything.
 //
-// Every removal may be cut off by a crash; the next look goes on. What is remembered of looks is in
-// memory: a new master begins to count anew.
+// Every removal may be cut off by a crash; the next sweep goes on. What is remembered of sweeps is
+// in memory: a new master begins to count anew.
 
 #pragma once
 
@@ -49,7 +49,7 @@ namespace pv2::cluster {
 struct OldFilesOptions {
   Duration logs_kept = std::chrono::minutes(10);     ///< After nobody needs them.
   Duration archive_kept = std::chrono::minutes(10);  ///< After nobody needs it.
-  std::size_t removals_max = 256;                    ///< In one look, of each kind.
+  std::size_t removals_max = 256;                    ///< In one sweep, of each kind.
 };
 
 /// Used by one thread at a time: that of the master's work on recoveries for logs and queues, and
@@ -63,15 +63,15 @@ class OldFiles {
         tables_(files, layout),
         options_(options) {}
 
-  /// What a look has removed, and what went wrong; then some files stay until a later look.
-  struct Look {
+  /// What a sweep has removed, and what went wrong; then some files stay until a later sweep.
+  struct Sweep {
     std::size_t removed = 0;  ///< Logs, or regions of which the archive had files.
     Status status{};
   };
-  /// Looks at all old logs.
-  Look look_at_logs(SteadyTime now);
-  /// Looks at one table of the archive: another one each time.
-  Look look_at_archive(SteadyTime now);
+  /// Goes through all old logs.
+  Sweep sweep_logs(SteadyTime now);
+  /// Goes through one table of the archive: another one each time.
+  Sweep sweep_archive(SteadyTime now);
   /// Every server that has a directory of queues for a peer, with that peer.
   [[nodiscard]] Result<std::vector<std::pair<std::string, ServerName>>> queue_directories() const {
     return queues_.directories();
@@ -82,10 +82,10 @@ class OldFiles {
   /// By owner: the first log that some queue needs.
   using FirstNeeded = std::map<ServerName, std::uint64_t>;
 
-  Status remove_logs(SteadyTime now, Look& look);
-  Status remove_archived(SteadyTime now, Look& look);
-  /// No value: queues change hands just now. Puts what is wrong with single queues into `look`.
-  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Look& look) const;
+  Status remove_logs(SteadyTime now, Sweep& sweep);
+  Status remove_archived(SteadyTime now, Sweep& sweep);
+  /// No value: queues change hands just now. Puts what is wrong with single queues into `sweep`.
+  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Sweep& sweep) const;
   [[nodiscard]] Result<std::optional<TableName>> next_table();
   /// Makes durable which queues there are and their positions.
   [[nodiscard]] Status sync_queues() const;

@@ -42,20 +42,20 @@ void PeerStoragePort::remove_peer(std::string id, std::string /*effect_key*/,
 }
 
 void PeerStoragePort::is_own_cluster(std::string root, Completion<Result<bool>> done) {
-  tasks_.post([this, root = std::move(root), done] { look(root, done); });
+  tasks_.post([this, root = std::move(root), done] { read_id(root, done); });
 }
 
-void PeerStoragePort::look(const std::string& root, const Completion<Result<bool>>& done) {
+void PeerStoragePort::read_id(const std::string& root, const Completion<Result<bool>>& done) {
   // Of a completion only the first call counts.
   tasks_.after(kAnswerMax, [root, done] { done(no_answer(root)); });
-  const auto [look, is_new] = looks_.try_emplace(root);
-  std::erase_if(look->second, [](const auto& waiting) { return !waiting.is_awaited(); });
-  look->second.push_back(done);
-  // A file system that hangs does not collect looks.
+  const auto [read, is_new] = under_way_.try_emplace(root);
+  std::erase_if(read->second, [](const auto& waiting) { return !waiting.is_awaited(); });
+  read->second.push_back(done);
+  // A file system that hangs does not collect reads.
   if (!is_new) return;
-  look_queue_.run([this, peers = peers_, root, post = tasks_.poster()] {
+  peer_reads_.run([this, peers = peers_, root, post = tasks_.poster()] {
     post([this, root, is_own = peers.is_own_cluster(root)] {
-      const auto ended = looks_.extract(root);
+      const auto ended = under_way_.extract(root);
       for (const auto& waiting : ended.mapped()) waiting(is_own);
     });
   });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PeerStoragePort: the port PeerStorage over the files of peers. The directory of another cluster
-// may be on a file system that hangs, so it is looked at on a queue of its own, one look at a time
-// for each directory.
+// may be on a file system that hangs, so it is read on a queue of its own, one read at a time for
+// each directory.
 //
-// How it fails: a look that takes too long is kUnavailable for those who wait for it. It stays
+// How it fails: a read that takes too long is kUnavailable for those who wait for it. It stays
 // under way, and whoever asks for the same directory meanwhile gets its answer.
 
 #pragma once
@@ -22,15 +22,15 @@
 
 namespace pv2::cluster {
 
-/// Thread-safe. `peers` and `queue` outlive it and what it has put in the queue; `looks`, and the
-/// files of `peers`, outlive what it has put there, which may be longer than it lives.
+/// Thread-safe. `peers` and `queue` outlive it and what it has put in the queue; `peer_reads`, and
+/// the files of `peers`, outlive what it has put there, which may be longer than it lives.
 class PeerStoragePort final : public PeerStorage {
  public:
   PeerStoragePort(std::shared_ptr<Transport> transport, const PeerFiles& peers, WorkQueue& queue,
-                  WorkQueue& looks)
-      : peers_(peers), queue_(queue), look_queue_(looks), tasks_(std::move(transport)) {}
+                  WorkQueue& peer_reads)
+      : peers_(peers), queue_(queue), peer_reads_(peer_reads), tasks_(std::move(transport)) {}
 
-  /// From now on nobody is told what a look has found.
+  /// From now on nobody is told what a read has found.
   void end() { tasks_.end(); }
 
   void read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) override;
@@ -44,12 +44,12 @@ class PeerStoragePort final : public PeerStorage {
  private:
   using Waiting = std::vector<Completion<Result<bool>>>;
 
-  void look(const std::string& root, const Completion<Result<bool>>& done);
+  void read_id(const std::string& root, const Completion<Result<bool>>& done);
 
   const PeerFiles& peers_;
   WorkQueue& queue_;
-  WorkQueue& look_queue_;
-  std::map<std::string, Waiting> looks_;  ///< Under way, by directory. Used on the loop.
+  WorkQueue& peer_reads_;
+  std::map<std::string, Waiting> under_way_;  ///< Reads, by directory. Used on the loop.
   LoopTasks tasks_;
 };
 

@@ -62,7 +62,7 @@ void QueueShipper::when_current(std::function<void()> current) {
   waiting_.push_back(std::move(current));
 }
 
-void QueueShipper::outdate() { is_outdated_ = is_busy_ && !looks_since_; }
+void QueueShipper::outdate() { is_outdated_ = is_busy_ && !reads_id_since_; }
 
 void QueueShipper::become_current() {
   is_outdated_ = false;
@@ -93,7 +93,7 @@ QueueStatus QueueShipper::status() const {
 }
 
 std::string QueueShipper::problem() const {
-  if (looks_since_ && ground_.tasks.now() - *looks_since_ >= kAnswerMax) {
+  if (reads_id_since_ && ground_.tasks.now() - *reads_id_since_ >= kAnswerMax) {
     return "the directory " + peer_root_ +
            " of the peer does not answer, and nothing is shipped; mend the file system that it is "
            "on, or remove the peer";
@@ -109,17 +109,17 @@ void QueueShipper::look() {
 
 void QueueShipper::begin() {
   become_current();
-  if (is_enabled_) return look_at_peer();
+  if (is_enabled_) return read_peer_id();
   read(Status(StatusCode::kUnavailable, "the peer was not looked at: it is disabled"));
 }
 
-void QueueShipper::look_at_peer() {
-  looks_since_ = ground_.tasks.now();
+void QueueShipper::read_peer_id() {
+  reads_id_since_ = ground_.tasks.now();
   // Read for each part: the directory may be a link that now leads elsewhere.
-  ground_.looks.run([self = shared_from_this(), &files = ground_.files, root = peer_root_,
-                     post = ground_.tasks.poster()] {
+  ground_.peer_reads.run([self = shared_from_this(), &files = ground_.files, root = peer_root_,
+                          post = ground_.tasks.poster()] {
     post([self, id = read_id(files, root)] {
-      self->looks_since_.reset();
+      self->reads_id_since_.reset();
       if (self->is_stopped_) return self->become_idle();
       self->read(id);
     });

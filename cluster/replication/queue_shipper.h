@@ -2,9 +2,9 @@
 //
 // QueueShipper: ships one queue to the peer: the logs of one server from the recorded position on.
 //
-//     look at the peer -> read the position and a part of the logs -> send its edits
-//          ^                                                              |
-//          |_________ record the position <- all acknowledged <___________|
+//     read the peer's id -> read the position and a part of the logs -> send its edits
+//           ^                                                               |
+//           |__________ record the position <- all acknowledged <___________|
 //
 // Invariants:
 // - The recorded position is before every entry that was not acknowledged by the other cluster. So
@@ -17,8 +17,8 @@
 //   in case the peer's directory becomes the cluster's own after that.
 // - Nothing begins while the peer is disabled, nor after stop(). when_current() tells when the last
 //   thing has ended that was begun before a change of the peer, or before stop(). It does not wait
-//   for a look at the peer, whose directory may be on a file system that hangs: what follows the
-//   look goes by the peer as it is then.
+//   for the peer's id, whose directory may be on a file system that hangs: what follows that read
+//   goes by the peer as it is then.
 // - Nothing is given to the network when the server was fenced, or when its lease is over: a server
 //   that was stopped and is taken for dead is not waited for by a change of a peer. What the client
 //   of the other cluster was given before may go out still.
@@ -58,7 +58,7 @@ namespace pv2::cluster {
 struct ShipperGround {
   LoopTasks& tasks;
   WorkQueue& work;
-  WorkQueue& looks;  ///< For what is read in the peer's directory, which may hang.
+  WorkQueue& peer_reads;  ///< For what is read in the peer's directory, which may hang.
   const FileTree& files;
   const ClusterLayout& layout;
   const ServerName& server;  ///< Who ships.
@@ -119,7 +119,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   };
 
   void begin();
-  void look_at_peer();
+  void read_peer_id();
   void read(Result<std::string> peer_cluster);
   static void read_now(const ShipperGround& ground, Question question, Found& found);
   static void read_part(const ShipperGround& ground, const Question& question, Found& found);
@@ -156,7 +156,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   bool is_stopped_ = false;
   bool is_busy_ = false;
   bool is_outdated_ = false;  ///< It is busy with what was begun before the last change.
-  std::optional<SteadyTime> looks_since_;       ///< It is busy with nothing but a look at the peer.
+  std::optional<SteadyTime> reads_id_since_;    ///< It is busy with nothing but that read.
   std::vector<std::function<void()>> waiting_;  ///< Those of when_current().
   SteadyTime not_before_{};                     ///< The end of a pause.
   Duration pause_{};

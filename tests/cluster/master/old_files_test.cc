@@ -37,10 +37,10 @@ struct World {
     std::size_t logs;
     std::size_t regions;
   };
-  Removed look(Duration later = 0s) {
+  Removed sweep(Duration later = 0s) {
     now += later;
-    const OldFiles::Look logs = old_files.look_at_logs(now);
-    const OldFiles::Look archive = old_files.look_at_archive(now);
+    const OldFiles::Sweep logs = old_files.sweep_logs(now);
+    const OldFiles::Sweep archive = old_files.sweep_archive(now);
     INFO(logs.status.to_string() + ", " + archive.status.to_string());
     REQUIRE((logs.status.ok() && archive.status.ok()));
     return {logs.removed, archive.removed};
@@ -52,13 +52,13 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("a log that nobody needs is removed after a while, some in each look") {
+TEST_CASE("a log that nobody needs is removed after a while, some in each sweep") {
   World world;
   world.add_logs(3);
-  CHECK(world.look().logs == 0);
-  CHECK(world.look(9s).logs == 0);
-  CHECK(world.look(1s).logs == 2);
-  CHECK(world.look().logs == 1);
+  CHECK(world.sweep().logs == 0);
+  CHECK(world.sweep(9s).logs == 0);
+  CHECK(world.sweep(1s).logs == 2);
+  CHECK(world.sweep().logs == 1);
   CHECK(world.logs().empty());
 }
 
@@ -68,29 +68,29 @@ TEST_CASE("a log that a queue has to ship stays, whoever has the queue") {
   REQUIRE(world.queues.make("p", kDead, {3, 0}).ok());
   REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
   REQUIRE(world.queues.make("other", kDead, {4, 5}).ok());
-  world.look();
-  CHECK(world.look(20s).logs == 2);
+  world.sweep();
+  CHECK(world.sweep(20s).logs == 2);
   CHECK(world.logs() == std::vector<std::string>{"rs1,1,u3", "rs1,1,u4,5"});
   REQUIRE(world.queues.claim("p", kDead, kHolder).ok());
-  CHECK(world.look(20s).logs == 0);
-  CHECK(world.look(20s).logs == 0);
+  CHECK(world.sweep(20s).logs == 0);
+  CHECK(world.sweep(20s).logs == 0);
   REQUIRE(world.queues.finish("p", kHolder, kDead, {}).ok());
   // It counts from the moment that nobody needs it.
-  CHECK(world.look().logs == 0);
-  CHECK(world.look(10s).logs == 1);
+  CHECK(world.sweep().logs == 0);
+  CHECK(world.sweep(10s).logs == 1);
   CHECK(world.logs() == std::vector<std::string>{"rs1,1,u4,5"});
 }
 
 TEST_CASE("a log that is needed again for a moment is counted anew") {
   World world;
   world.add_logs(1);
-  world.look();
+  world.sweep();
   REQUIRE(world.queues.make("p", kDead, {1, 0}).ok());
-  world.look(5s);
+  world.sweep(5s);
   REQUIRE(world.queues.finish("p", kDead, kDead, {}).ok());
-  CHECK(world.look(5s).logs == 0);
-  CHECK(world.look(9s).logs == 0);
-  CHECK(world.look(1s).logs == 1);
+  CHECK(world.sweep(5s).logs == 0);
+  CHECK(world.sweep(9s).logs == 0);
+  CHECK(world.sweep(1s).logs == 1);
 }
 
 TEST_CASE("while a position cannot be read, no log of its owner is removed") {
@@ -101,12 +101,12 @@ TEST_CASE("while a position cannot be read, no log of its owner is removed") {
   world.disk.env.set_contents(layout.old_wals() + "/notes.txt", "of somebody");
   REQUIRE(world.queues.make("p", kDead, {2, 0}).ok());
   world.disk.env.set_contents(layout.queue_position("p", kDead, kDead), "x");
-  CHECK(world.old_files.look_at_logs(world.now).status.code() == StatusCode::kCorruption);
-  CHECK(world.old_files.look_at_logs(world.now + 20s).status.code() == StatusCode::kCorruption);
+  CHECK(world.old_files.sweep_logs(world.now).status.code() == StatusCode::kCorruption);
+  CHECK(world.old_files.sweep_logs(world.now + 20s).status.code() == StatusCode::kCorruption);
   CHECK(world.logs() == std::vector<std::string>{"notes.txt", "rs1,1,u1", "rs1,1,u2,5"});
   REQUIRE(world.queues.remove_all("p", kDead).ok());
-  world.look(20s);
-  world.look(20s);
+  world.sweep(20s);
+  world.sweep(20s);
   CHECK(world.logs() == std::vector<std::string>{"notes.txt"});
 }
 
@@ -127,17 +127,17 @@ TEST_CASE("archived files stay while a region refers to them") {
   const std::string archived = disk.layout.archive(table, whole_table().id);
   REQUIRE(disk.files.list(archived)->size() == 1);
 
-  world.look();
-  CHECK(world.look(20s).regions == 0);
+  world.sweep();
+  CHECK(world.sweep(20s).regions == 0);
   REQUIRE(server.open(low, 2).ok());
   REQUIRE(server.open(high, 3).ok());
-  CHECK(world.look(20s).regions == 0);
+  CHECK(world.sweep(20s).regions == 0);
   REQUIRE(server.compact({}, low.id).ok());
-  CHECK(world.look(20s).regions == 0);
+  CHECK(world.sweep(20s).regions == 0);
   CHECK(server.region(high.id).get("z")->front().value == "2");
   REQUIRE(server.compact({}, high.id).ok());
-  CHECK(world.look().regions == 0);
-  CHECK(world.look(10s).regions == 1);
+  CHECK(world.sweep().regions == 0);
+  CHECK(world.sweep(10s).regions == 1);
   CHECK(disk.files.list("root/archive/default")->empty());
   CHECK(server.region(low.id).get("a")->front().value == "1");
   CHECK(server.region(high.id).get("z")->front().value == "2");
@@ -149,16 +149,16 @@ TEST_CASE("a region that is half archived keeps what is in the archive") {
   disk.make_table({whole_table()});
   disk.env.set_contents(disk.layout.archived_file(whole_table().table, whole_table().id, "f1-1"),
                         "x");
-  world.look();
-  CHECK(world.look(20s).regions == 0);
+  world.sweep();
+  CHECK(world.sweep(20s).regions == 0);
   REQUIRE(disk.tables.remove_regions(whole_table().table, {whole_table().id}).ok());
-  world.look();
-  CHECK(world.look(10s).regions == 1);
+  world.sweep();
+  CHECK(world.sweep(10s).regions == 1);
 }
 
 // The server that recorded the position, or merged the files, died before the sync of the
 // directory.
-TEST_CASE("a power cut brings back no position that needs a log which a look has removed") {
+TEST_CASE("a power cut brings back no position that needs a log which a sweep has removed") {
   World world;
   Disk& disk = world.disk;
   world.add_logs(3);
@@ -168,15 +168,15 @@ TEST_CASE("a power cut brings back no position that needs a log which a look has
   const FileTree unsynced(disk.env, [](const std::string&) { return Status(); });
   const QueueProgress progress{.from = {1, 0}, .to = {3, 0}};
   REQUIRE(QueueFiles(unsynced, disk.layout).record("p", kDead, kDead, progress).ok());
-  world.look();
-  CHECK(world.look(20s).logs == 2);
+  world.sweep();
+  CHECK(world.sweep(20s).logs == 2);
   disk.env.crash();
   disk.env.reboot();
   CHECK(world.logs() == std::vector<std::string>{"rs1,1,u3,5"});
   CHECK(**world.queues.position("p", kDead, kDead) == LogPosition{3, 0});
 }
 
-TEST_CASE("a power cut brings back no reference to a file which a look has removed") {
+TEST_CASE("a power cut brings back no reference to a file which a sweep has removed") {
   World world;
   Disk& disk = world.disk;
   disk.make_table({whole_table()});
@@ -205,8 +205,8 @@ TEST_CASE("a power cut brings back no reference to a file which a look has remov
     REQUIRE_FALSE(server.compact({}, low.id).ok());
     disk.env.set_fault({});
   }
-  world.look();
-  CHECK(world.look(20s).regions == 1);
+  world.sweep();
+  CHECK(world.sweep(20s).regions == 1);
   disk.env.crash();
   disk.env.reboot();
   StorageServer next(disk, 2);
@@ -215,7 +215,7 @@ TEST_CASE("a power cut brings back no reference to a file which a look has remov
   CHECK(next.region(low.id).get("a")->front().value == "1");
 }
 
-TEST_CASE("wherever the power goes out, a later look removes the rest and nothing else") {
+TEST_CASE("wherever the power goes out, a later sweep removes the rest and nothing else") {
   bool was_cut = true;
   for (std::size_t at = 0; was_cut; ++at) {
     INFO("before operation " << at);
@@ -228,18 +228,18 @@ TEST_CASE("wherever the power goes out, a later look removes the rest and nothin
     REQUIRE(world.disk.files.make_directories(world.disk.layout.old_wals()).ok());
     REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
     REQUIRE(world.queues.make("p", kDead, {4, 0}).ok());
-    world.look();
+    world.sweep();
     world.disk.env.crash_before_operation(at, CrashEnv::TornTail::kRandom);
     const SteadyTime later = world.now + 10s;
-    was_cut = !world.old_files.look_at_logs(later).status.ok() ||
-              !world.old_files.look_at_archive(later).status.ok();
+    was_cut = !world.old_files.sweep_logs(later).status.ok() ||
+              !world.old_files.sweep_archive(later).status.ok();
     world.disk.env.crash();
     world.disk.env.reboot();
     OldFiles next(world.disk.files, world.disk.layout, {.logs_kept = 10s, .archive_kept = 10s});
-    next.look_at_logs(world.now);
-    next.look_at_archive(world.now);
-    CHECK(next.look_at_logs(later).status.ok());
-    CHECK(next.look_at_archive(later).status.ok());
+    next.sweep_logs(world.now);
+    next.sweep_archive(world.now);
+    CHECK(next.sweep_logs(later).status.ok());
+    CHECK(next.sweep_archive(later).status.ok());
     CHECK(world.logs() == std::vector<std::string>{"rs1,1,u4,5"});
     CHECK_FALSE(world.disk.files.exists("root/archive/default/t"));
   }

@@ -94,7 +94,7 @@ TEST_CASE("a server goes on while the directory of a peer hangs, and the peer ca
 
 namespace {
 
-/// The port, with a queue for looks that the test runs.
+/// The port, with a queue for reads of peers that the test runs.
 struct Port : parts_world::PartsWorld {
   using Answer = parts_world::Wait<Result<bool>>;
 
@@ -110,14 +110,14 @@ struct Port : parts_world::PartsWorld {
   }
 
   Disk disk;
-  cluster::ManualWorkQueue looks;
+  cluster::ManualWorkQueue peer_reads;
   cluster::PeerFiles peers{disk.files, cluster::ClusterLayout("/root")};
-  cluster::PeerStoragePort port{transport, peers, work, looks};
+  cluster::PeerStoragePort port{transport, peers, work, peer_reads};
 };
 
 }  // namespace
 
-TEST_CASE("a look at a directory that hangs is given up, and is the only one of that directory") {
+TEST_CASE("a read in a directory that hangs is given up, and is the only one of that directory") {
   Port world;
   Port::Answer first;
   Port::Answer second;
@@ -131,12 +131,12 @@ TEST_CASE("a look at a directory that hangs is given up, and is the only one of 
 
   world.ask("/root", second);
   world.ask("/other", other);
-  CHECK(world.looks.run_one());  // it hangs no more
+  CHECK(world.peer_reads.run_one());  // it hangs no more
   world.settle();
   CHECK(second.answer().value());
   CHECK_FALSE(other.is_answered());
-  CHECK(world.looks.run_one());
-  CHECK(world.looks.empty());
+  CHECK(world.peer_reads.run_one());
+  CHECK(world.peer_reads.empty());
   world.settle();
   CHECK_FALSE(other.answer().value());
 }
