@@ -46,6 +46,7 @@ class ReplicationHost {
   [[nodiscard]] virtual std::vector<PeerStatus> status() const = 0;
 };
 
+/// Makes the queue for what is read in the directory of this peer. Not OK: it cannot be started.
 using MakePeerQueue = std::function<Result<std::unique_ptr<WorkQueue>>(const std::string& peer)>;
 
 /// What a host may use. All of it outlives the host.
