@@ -17,12 +17,12 @@
 
 #include <chrono>
 #include <optional>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "master/cleaner.h"
+#include "master/cluster_id.h"
 #include "master/descriptor_store.h"
 #include "master/dispatcher.h"
 #include "master/local_state.h"
@@ -58,24 +58,10 @@ constexpr Duration kWarningPause = std::chrono::minutes(1);
 // master takes the next one.
 constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
 
-// The first master of a directory names the cluster. Another cluster knows it by this name even if
-// the directory is moved.
-Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
-  const std::string path = layout.cluster_id();
-  const Result<bool> there = files.is_there(path);
-  if (!there.ok()) return there.status();
-  if (*there) return files.sync_directory(layout.master());
-  std::random_device system;
-  std::string id;
-  for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", system());
-  return files.write(path, id);
-}
-
 // With the epoch behind it: local_state.h.
 std::string state_file(const ClusterLayout& layout) { return layout.master() + "/state"; }
 
 Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
-  if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
   if (Status bad = make_cluster_id(files, layout); !bad.ok()) return bad;
   auto local = LocalState::open(files, state_file(layout));
   if (!local.ok()) return local.status();
