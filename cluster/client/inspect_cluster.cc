@@ -26,8 +26,10 @@ class Inspection : public std::enable_shared_from_this<Inspection> {
       : client_(client), timeout_(timeout), done_(std::move(done)) {}
 
   Status look_at_files(const std::string& root) {
-    const FileTree files = FileTree::real("inspector");
-    return add_files(files, ClusterLayout(root), snapshot_);
+    const ClusterLayout layout(root);
+    const FileTree files =
+        FileTree::real("inspector", TreeWitness{layout.root(), layout.cluster_id()});
+    return add_files(files, layout, snapshot_);
   }
   void ask_master() {
     client_.servers([self = shared_from_this()](Result<ServerList> servers) {

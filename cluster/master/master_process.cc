@@ -32,8 +32,9 @@ int cannot_start(const Status& why) {
 
 int run_master(const MasterOptions& options) {
   die_with_parent();
-  const FileTree files = FileTree::real("master-" + std::to_string(::getpid()));
   const ClusterLayout layout(options.root);
+  const FileTree files = FileTree::real("master-" + std::to_string(::getpid()),
+                                        TreeWitness{layout.root(), layout.cluster_id()});
   auto lock = MasterLock::take(files, layout);
   if (!lock.ok()) return cannot_start(lock.status());
 

@@ -111,16 +111,6 @@ void ServerReplication::load(Stored& stored) const {
   }
   if (!row.ok()) return;
   stored.row = *std::move(row);
-  // A peer that cannot be seen is not one that was removed (tree_in_sight.h). A server that sees
-  // its own log would see the peer.
-  if (!stored.row) {
-    stored.status = ground_.log.check_fence();
-    if (!stored.status.ok()) return;
-    auto again = peer_files_.read(stored.id);
-    stored.status = again.status();
-    if (again.ok()) stored.row = *std::move(again);
-  }
-  if (!stored.status.ok()) return;
   stored.status =
       stored.row ? make_queue(stored.id) : queue_files_.remove_all(stored.id, ground_.server);
   if (!stored.row || !stored.status.ok()) return;

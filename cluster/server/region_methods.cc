@@ -59,8 +59,6 @@ Status check_is_from_elsewhere(const FileTree& files, const ClusterLayout& layou
                                const std::vector<std::string>& origins) {
   if (origins.empty()) return {};
   const Result<std::string> own = files.read(layout.cluster_id());
-  // Without an id no cluster ships to another one.
-  if (own.status().code() == StatusCode::kNotFound) return {};
   if (!own.ok()) return own.status();
   if (std::ranges::find(origins, *own) == origins.end()) return {};
   return {StatusCode::kInvalidArgument,

@@ -97,6 +97,10 @@ Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions op
   if (Status bad = check_options(options); !bad.ok()) return bad;
   const ClusterLayout layout(options.root);
   const auto code = choose_start_code(ground.files, layout, options.host, ground.clock->wall_now());
+  if (code.status().code() == StatusCode::kUnavailable) {
+    return code.status().with_context("no master has begun a cluster in " + layout.root() +
+                                      ", or it cannot be seen");
+  }
   if (!code.ok()) return code.status();
   ServerName name{options.host, *code};
   auto log = ServerLog::open(ground.files, layout, ground.queues.log, name,

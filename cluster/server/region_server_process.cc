@@ -73,7 +73,9 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
   EndRequest end_request;
   auto transport = tcp_transport({.log = options.log ? options.log : default_log_sink()});
   if (!transport.ok()) return cannot_start(transport.status());
-  const FileTree files = FileTree::real(options.host + "-" + std::to_string(::getpid()));
+  const ClusterLayout layout(options.root);
+  const FileTree files = FileTree::real(options.host + "-" + std::to_string(::getpid()),
+                                        TreeWitness{layout.root(), layout.cluster_id()});
   Threads threads;
   if (Status bad = threads.start(); !bad.ok()) return cannot_start(bad);
 

@@ -64,9 +64,10 @@ class OpenDirectory {
 
  private:
   [[nodiscard]] Status failed(const char* act) const {
-    const StatusCode code = errno == ENOTDIR ? StatusCode::kNotFound : StatusCode::kIoError;
-    return {code, fmt::format("cannot {} directory {}: {}", act, path_,
-                              std::generic_category().message(errno))};
+    const bool is_absent = errno == ENOENT || errno == ENOTDIR;
+    return {is_absent ? StatusCode::kNotFound : StatusCode::kIoError,
+            fmt::format("cannot {} directory {}: {}", act, path_,
+                        std::generic_category().message(errno))};
   }
 
   const std::string path_;
@@ -97,21 +98,39 @@ std::string parent_directory(const std::string& path) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+bool FileTree::is_watched(const std::string& path) const {
+  return witness_ && path.starts_with(witness_->root + "/");
+}
+
+Status FileTree::check_in_sight() const {
+  if (exists(witness_->file)) return {};
+  return {StatusCode::kUnavailable,
+          witness_->file + " is not there: look whether " + witness_->root + " is mounted"};
+}
+
+Status FileTree::confirmed(const std::string& path, const std::function<Status()>& ask) const {
+  Status first = ask();
+  if (first.code() != StatusCode::kNotFound || !is_watched(path)) return first;
+  if (Status bad = check_in_sight(); !bad.ok()) return bad;
+  return ask();
+}
+
 Status FileTree::write_draft(const NewFile& file, bool is_synced) const {
-  leveldb::WritableFile* opened = nullptr;
-  leveldb::Status status = env_.NewWritableFile(file.path + "~" + owner_, &opened);
-  const std::unique_ptr<leveldb::WritableFile> owned(opened);
-  if (status.ok()) status = owned->Append(leveldb::Slice(file.bytes.data(), file.bytes.size()));
-  if (status.ok() && is_synced) status = owned->Sync();
-  if (status.ok()) status = owned->Close();
-  return translate_leveldb(status, "writing " + file.path);
+  return confirmed(file.path, [&] {
+    leveldb::WritableFile* opened = nullptr;
+    leveldb::Status status = env_.NewWritableFile(file.path + "~" + owner_, &opened);
+    const std::unique_ptr<leveldb::WritableFile> owned(opened);
+    if (status.ok()) status = owned->Append(leveldb::Slice(file.bytes.data(), file.bytes.size()));
+    if (status.ok() && is_synced) status = owned->Sync();
+    if (status.ok()) status = owned->Close();
+    return translate_leveldb(status, "writing " + file.path);
+  });
 }
 
 Status FileTree::write(const std::string& path, std::string_view bytes) const {
   if (Status bad = write_draft({path, std::string(bytes)}, true); !bad.ok()) return bad;
-  const leveldb::Status renamed = env_.RenameFile(path + "~" + owner_, path);
-  if (!renamed.ok()) return translate_leveldb(renamed, "writing " + path);
-  return sync_(parent_directory(path));
+  if (Status bad = rename_file(path + "~" + owner_, path); !bad.ok()) return bad;
+  return sync_directory(parent_directory(path));
 }
 
 Status FileTree::write_one_by_one(const std::vector<NewFile>& files) const {
@@ -124,11 +143,11 @@ Status FileTree::write_one_by_one(const std::vector<NewFile>& files) const {
 
 Status FileTree::write_all(const std::vector<NewFile>& files) const {
   if (files.empty()) return {};
-  if (!sync_all_) return write_one_by_one(files);
+  if (!open_sync_) return write_one_by_one(files);
   const std::string anywhere = parent_directory(files.front().path);
   if (Status bad = create_directory(anywhere); !bad.ok()) return bad;
   // Made before the first draft, so that it is told of a failure to write any of them.
-  const Result<EverythingSync> sync = sync_all_(anywhere);
+  const Result<EverythingSync> sync = open_confirmed_sync(anywhere);
   if (!sync.ok()) return sync.status();
   for (const NewFile& file : files) {
     if (Status bad = create_directory(parent_directory(file.path)); !bad.ok()) return bad;
@@ -142,70 +161,105 @@ Status FileTree::write_all(const std::vector<NewFile>& files) const {
 
 Status FileTree::create_directory(const std::string& directory) const {
   if (exists(directory)) return {};
-  const leveldb::Status status = env_.CreateDir(directory);
-  // Somebody else may have made it meanwhile.
-  if (status.ok() || exists(directory)) return {};
-  return translate_leveldb(status, "making directory " + directory);
+  // The directories above the witness are made before it.
+  const bool is_above_witness = witness_ && witness_->file.starts_with(directory + "/");
+  if (is_watched(directory) && !is_above_witness) {
+    if (Status bad = check_in_sight(); !bad.ok()) return bad;
+  }
+  return confirmed(directory, [&] {
+    const leveldb::Status status = env_.CreateDir(directory);
+    // Somebody else may have made it meanwhile.
+    if (status.ok() || exists(directory)) return Status();
+    return translate_leveldb(status, "making directory " + directory);
+  });
+}
+
+Result<EverythingSync> FileTree::open_confirmed_sync(const std::string& directory) const {
+  EverythingSync sync;
+  Status bad = confirmed(directory, [&] {
+    Result<EverythingSync> opened = open_sync_(directory);
+    if (opened.ok()) sync = *std::move(opened);
+    return opened.status();
+  });
+  if (!bad.ok()) return bad;
+  return sync;
 }
 
 Result<std::string> FileTree::read(const std::string& path) const {
   std::string bytes;
-  Status bad = translate_leveldb(leveldb::ReadFileToString(&env_, path, &bytes), "reading " + path);
+  Status bad = confirmed(path, [&] {
+    return translate_leveldb(leveldb::ReadFileToString(&env_, path, &bytes), "reading " + path);
+  });
   if (!bad.ok()) return bad;
   return bytes;
 }
 
 Result<std::string> FileTree::read_part(const std::string& path, std::uint64_t offset,
                                         std::size_t length) const {
-  leveldb::SequentialFile* opened = nullptr;
-  leveldb::Status status = env_.NewSequentialFile(path, &opened);
-  const std::unique_ptr<leveldb::SequentialFile> owned(opened);
   std::string bytes;
-  if (status.ok() && offset > 0) status = owned->Skip(offset);
-  while (status.ok() && bytes.size() < length) {
-    std::string scratch(length - bytes.size(), '\0');
-    leveldb::Slice part;
-    status = owned->Read(scratch.size(), &part, scratch.data());
-    if (part.empty()) break;
-    bytes.append(part.data(), part.size());
-  }
-  if (Status bad = translate_leveldb(status, "reading " + path); !bad.ok()) return bad;
+  Status bad = confirmed(path, [&] {
+    leveldb::SequentialFile* opened = nullptr;
+    leveldb::Status status = env_.NewSequentialFile(path, &opened);
+    const std::unique_ptr<leveldb::SequentialFile> owned(opened);
+    if (status.ok() && offset > 0) status = owned->Skip(offset);
+    while (status.ok() && bytes.size() < length) {
+      std::string scratch(length - bytes.size(), '\0');
+      leveldb::Slice part;
+      status = owned->Read(scratch.size(), &part, scratch.data());
+      if (part.empty()) break;
+      bytes.append(part.data(), part.size());
+    }
+    return translate_leveldb(status, "reading " + path);
+  });
+  if (!bad.ok()) return bad;
   return bytes;
 }
 
 Result<std::uint64_t> FileTree::size(const std::string& path) const {
   std::uint64_t bytes = 0;
-  Status bad = translate_leveldb(env_.GetFileSize(path, &bytes), "looking at " + path);
+  Status bad = confirmed(path, [&] {
+    return translate_leveldb(env_.GetFileSize(path, &bytes), "looking at " + path);
+  });
   if (!bad.ok()) return bad;
   return bytes;
 }
 
 Result<bool> FileTree::is_there(const std::string& path) const {
   if (env_.FileExists(path)) return true;
-  std::uint64_t bytes = 0;
-  const leveldb::Status looked = env_.GetFileSize(path, &bytes);
-  if (is_absent(looked)) return false;
-  if (Status bad = translate_leveldb(looked, "looking for " + path); !bad.ok()) return bad;
+  const auto look = [&] {
+    std::uint64_t bytes = 0;
+    return translate_leveldb(env_.GetFileSize(path, &bytes), "looking for " + path);
+  };
+  const bool is_witness = witness_ && path == witness_->file;
+  Status looked = is_witness ? look() : confirmed(path, look);
+  if (looked.code() == StatusCode::kNotFound) return false;
+  if (!looked.ok()) return looked;
   return true;
+}
+
+Status FileTree::sync_directory(const std::string& directory) const {
+  return confirmed(directory, [&] { return sync_(directory); });
 }
 
 Status FileTree::sync_directory_if_there(const std::string& directory) const {
   const Result<bool> there = is_there(directory);
   if (!there.ok()) return there.status();
-  const Status synced = *there ? sync_(directory) : Status();
-  return synced.code() == StatusCode::kNotFound ? Status() : synced;  // a file is there
+  const Status synced = *there ? sync_directory(directory) : Status();
+  // A file is there, or it has gone meanwhile.
+  return synced.code() == StatusCode::kNotFound ? Status() : synced;
 }
 
 Status FileTree::sync_directories(const std::vector<std::string>& directories) const {
   for (const std::string& directory : directories) {
-    if (!sync_all_) {
+    if (!open_sync_) {
       if (Status bad = sync_directory_if_there(directory); !bad.ok()) return bad;
       continue;
     }
     const Result<bool> there = is_there(directory);
     if (!there.ok()) return there.status();
     if (!*there) continue;
-    const Result<EverythingSync> sync = sync_all_(directory);
+    const Result<EverythingSync> sync = open_confirmed_sync(directory);
+    if (sync.status().code() == StatusCode::kNotFound) continue;  // gone meanwhile, or a file
     return sync.ok() ? (*sync)() : sync.status();
   }
   return {};
@@ -219,15 +273,21 @@ Result<std::vector<std::string>> FileTree::list(const std::string& directory) co
 
 Result<std::vector<std::string>> FileTree::list_with_drafts(const std::string& directory) const {
   std::vector<std::string> names;
-  const leveldb::Status status = env_.GetChildren(directory, &names);
-  if (is_absent(status)) return std::vector<std::string>();
-  if (Status bad = translate_leveldb(status, "listing " + directory); !bad.ok()) return bad;
-  return sorted_children(std::move(names));
+  const Status listed = confirmed(directory, [&] {
+    const leveldb::Status status = env_.GetChildren(directory, &names);
+    if (!status.ok()) return translate_leveldb(status, "listing " + directory);
+    names = sorted_children(std::move(names));
+    // Below a mount point an empty directory may lie.
+    return names.empty() ? Status(StatusCode::kNotFound, directory + " is empty") : Status();
+  });
+  if (listed.code() == StatusCode::kNotFound) return std::vector<std::string>();
+  if (!listed.ok()) return listed;
+  return names;
 }
 
 Status FileTree::make_directory(const std::string& directory) const {
   if (Status bad = create_directory(directory); !bad.ok()) return bad;
-  return sync_(parent_directory(directory));
+  return sync_directory(parent_directory(directory));
 }
 
 Status FileTree::make_directories(const std::string& directory) const {
@@ -241,13 +301,18 @@ Status FileTree::make_directories(const std::string& directory) const {
   return make_directory(directory);
 }
 
+Status FileTree::rename_file(const std::string& from, const std::string& to) const {
+  return confirmed(from, [&] {
+    return translate_leveldb(env_.RenameFile(from, to), "renaming " + from + " to " + to);
+  });
+}
+
 Status FileTree::rename(const std::string& from, const std::string& to) const {
-  Status bad = translate_leveldb(env_.RenameFile(from, to), "renaming " + from + " to " + to);
-  if (!bad.ok()) return bad;
+  if (Status bad = rename_file(from, to); !bad.ok()) return bad;
   const std::string source = parent_directory(from);
   const std::string target = parent_directory(to);
-  if (Status unsynced = sync_(target); !unsynced.ok()) return unsynced;
-  return source == target ? Status() : sync_(source);
+  if (Status unsynced = sync_directory(target); !unsynced.ok()) return unsynced;
+  return source == target ? Status() : sync_directory(source);
 }
 
 Status FileTree::rename_one_by_one(const std::vector<Renaming>& files) const {
@@ -260,10 +325,10 @@ Status FileTree::rename_one_by_one(const std::vector<Renaming>& files) const {
 
 Status FileTree::rename_all(const std::vector<Renaming>& files) const {
   if (files.empty()) return {};
-  if (!sync_all_) return rename_one_by_one(files);
+  if (!open_sync_) return rename_one_by_one(files);
   const std::string anywhere = parent_directory(files.front().to);
   if (Status bad = create_directory(anywhere); !bad.ok()) return bad;
-  const Result<EverythingSync> make_durable = sync_all_(anywhere);
+  const Result<EverythingSync> make_durable = open_confirmed_sync(anywhere);
   if (!make_durable.ok()) return make_durable.status();
   for (const Renaming& file : files) {
     if (Status bad = create_directory(parent_directory(file.to)); !bad.ok()) return bad;
@@ -271,23 +336,21 @@ Status FileTree::rename_all(const std::vector<Renaming>& files) const {
   return rename_durably(files, *make_durable);
 }
 
-// What is renamed comes first, and the directories: a name in one that a crash takes away would be
-// lost with it.
+// First the files to be renamed and the new directories are synced: a name in a directory that a
+// crash takes away would be lost with it.
 Status FileTree::rename_durably(const std::vector<Renaming>& files,
                                 const EverythingSync& sync) const {
   if (Status bad = sync(); !bad.ok()) return bad;
   for (const Renaming& file : files) {
-    const leveldb::Status renamed = env_.RenameFile(file.from, file.to);
-    if (!renamed.ok()) {
-      return translate_leveldb(renamed, "renaming " + file.from + " to " + file.to);
-    }
+    if (Status bad = rename_file(file.from, file.to); !bad.ok()) return bad;
   }
   return sync();
 }
 
 Status FileTree::remove_file(const std::string& path) const {
-  const leveldb::Status status = env_.RemoveFile(path);
-  return is_absent(status) ? Status() : translate_leveldb(status, "removing " + path);
+  const Status removed =
+      confirmed(path, [&] { return translate_leveldb(env_.RemoveFile(path), "removing " + path); });
+  return removed.code() == StatusCode::kNotFound ? Status() : removed;
 }
 
 Status FileTree::remove_directory(const std::string& path) const {
@@ -297,11 +360,10 @@ Status FileTree::remove_directory(const std::string& path) const {
   for (const std::string& draft : *names) {
     if (Status bad = remove_file(path + "/" + draft); !bad.ok()) return bad;
   }
-  const leveldb::Status removed = env_.RemoveDir(path);
-  if (!removed.ok() && !removed.IsNotFound()) {
+  if (Status bad = remove_empty_directory(path); !bad.ok()) {
     // Something has come into it meanwhile, or it cannot be removed.
     const Result<std::vector<std::string>> left = list_with_drafts(path);
-    return left.ok() && !left->empty() ? Status() : translate_leveldb(removed, "removing " + path);
+    return left.ok() && !left->empty() ? Status() : bad;
   }
   return sync_directory_if_there(parent_directory(path));
 }
@@ -318,16 +380,27 @@ Status FileTree::remove_trees(const std::vector<std::string>& paths) const {
   return {};
 }
 
+Status FileTree::remove_empty_directory(const std::string& path) const {
+  const Status removed =
+      confirmed(path, [&] { return translate_leveldb(env_.RemoveDir(path), "removing " + path); });
+  return removed.code() == StatusCode::kNotFound ? Status() : removed;
+}
+
 Status FileTree::remove_recursively(const std::string& path) const {
   std::vector<std::string> names;
-  const leveldb::Status listed = env_.GetChildren(path, &names);
-  if (listed.IsNotFound()) return {};
-  if (!listed.ok()) return remove_file(path);  // not a directory
+  bool is_directory = false;
+  const Status listed = confirmed(path, [&] {
+    const leveldb::Status status = env_.GetChildren(path, &names);
+    is_directory = status.ok();
+    return status.IsNotFound() ? translate_leveldb(status, "listing " + path) : Status();
+  });
+  if (listed.code() == StatusCode::kNotFound) return {};
+  if (!listed.ok()) return listed;
+  if (!is_directory) return remove_file(path);
   for (const std::string& name : sorted_children(std::move(names))) {
     if (Status bad = remove_recursively(path + "/" + name); !bad.ok()) return bad;
   }
-  const leveldb::Status removed = env_.RemoveDir(path);
-  return removed.IsNotFound() ? Status() : translate_leveldb(removed, "removing " + path);
+  return remove_empty_directory(path);
 }
 
 }  // namespace pv2::cluster

@@ -3,9 +3,15 @@
 // FileTree: durable operations on files and directories, over a leveldb::Env and a function that
 // syncs a directory. It knows no name: cluster_layout.h makes the paths.
 //
-// Invariant: when a verb that changes something returns OK, the change survives a power cut. When
-// it fails, or the power goes out meanwhile, the change is there completely or not at all, except
-// for a verb about many files or a tree, which may leave a part; every verb may be repeated.
+// Invariants:
+// - When a verb that changes something returns OK, the change survives a power cut. When it fails,
+//   or the power goes out meanwhile, the change is there completely or not at all, except for a
+//   verb about many files or a tree, which may leave a part; every verb may be repeated.
+// - What cannot be seen is not absent. A tree on a file system that is not mounted here for a
+//   moment looks as if everything was removed. So a path counts as absent only if it is not there,
+//   the tree's witness is seen after that, and the path is not there when it is asked for once
+//   more. That takes two calls more. Without the witness the answer is kUnavailable. Only a tree
+//   that vanishes twice within one verb deceives it.
 
 #pragma once
 
@@ -15,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +31,14 @@ namespace pv2::cluster {
 /// LevelDB's failure as ours; a full disk becomes kStorageFull.
 Status translate_leveldb(const leveldb::Status& status, std::string_view act);
 
-/// fsync of a directory: what makes the names in it durable.
+/// fsync of a directory: what makes the names in it durable. kNotFound: it is absent, or is a file.
 Status sync_real_directory(const std::string& directory);
 /// Makes everything durable on a file system. Fails if anything could not be made durable that was
 /// written since this function was made: also if the system has tried that by itself meanwhile, and
 /// somebody else was told of the failure.
 using EverythingSync = std::function<Status()>;
-/// syncfs, on the file system of `directory`, which stays open as long as the function.
+/// syncfs, on the file system of `directory`, which stays open as long as the function. kNotFound:
+/// it is absent, or is a file.
 Result<EverythingSync> sync_of_real_file_system(const std::string& directory);
 
 /// A file to be written.
@@ -45,26 +53,37 @@ struct Renaming {
   std::string to;
 };
 
-/// Thread-safe as its Env. A missing file is kNotFound.
+/// A file that shows that a tree can be seen: it is made first, and nobody removes it.
+struct TreeWitness {
+  std::string root;  ///< The directory of the tree.
+  std::string file;  ///< Below it.
+};
+
+/// Thread-safe as its Env. A missing file is kNotFound. kUnavailable: the file is below the root of
+/// the witness, and neither of them can be seen.
 class FileTree {
  public:
   using DirectorySync = std::function<Status(const std::string& directory)>;
-  using FileSystemSync = std::function<Result<EverythingSync>(const std::string& directory)>;
+  /// Makes an EverythingSync of the file system that the directory is on.
+  using OpenSync = std::function<Result<EverythingSync>(const std::string& directory)>;
 
   /// `owner` is part of the names of drafts: two processes that write one path at the same time
   /// must not share a draft. `env` outlives the object.
-  /// `sync_all`, if there is one, returns a function that makes everything durable on the file
-  /// system of a directory: for write_all(), rename_all() and sync_directories().
-  FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0",
-           FileSystemSync sync_all = {})
+  /// `open_sync`, if there is one, lets write_all(), rename_all() and sync_directories() make many
+  /// changes durable at once.
+  /// `witness` is of one tree. Elsewhere, and without one, a path is absent that is not there once:
+  /// for readers who lose nothing by that.
+  FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0", OpenSync open_sync = {},
+           std::optional<TreeWitness> witness = {})
       : env_(env),
         sync_(std::move(sync)),
         owner_(std::move(owner)),
-        sync_all_(std::move(sync_all)) {}
+        open_sync_(std::move(open_sync)),
+        witness_(std::move(witness)) {}
   /// The machine's files.
-  static FileTree real(std::string owner) {
+  static FileTree real(std::string owner, std::optional<TreeWitness> witness = {}) {
     return {*leveldb::Env::Default(), sync_real_directory, std::move(owner),
-            sync_of_real_file_system};
+            sync_of_real_file_system, std::move(witness)};
   }
 
   /// Replaces the file by `bytes`. The directory exists.
@@ -77,9 +96,11 @@ class FileTree {
   [[nodiscard]] Result<std::string> read_part(const std::string& path, std::uint64_t offset,
                                               std::size_t length) const;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
-  /// Whether the file or directory is there; a failure if that cannot be told.
+  /// Whether the file or directory is there; a failure if that cannot be told. Nothing confirms
+  /// that the witness itself is absent: who makes it looks at something else.
   [[nodiscard]] Result<bool> is_there(const std::string& path) const;
-  /// False also if it cannot be told: only where that errs on the safe side.
+  /// False also if it cannot be told, or the tree cannot be seen: only where that errs on the safe
+  /// side.
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
   /// The names in a directory, sorted, without drafts; none when the directory is absent, or is a
   /// file.
@@ -91,7 +112,8 @@ class FileTree {
     return name.find('~') != std::string_view::npos;
   }
 
-  /// Makes the directory, in one that is there. kNotFound: it is not. One that exists is OK.
+  /// Makes the directory durably, in one that is there. kNotFound: it is not. One that exists is
+  /// OK. None is made where the witness cannot be seen, which would be below a mount point.
   Status make_directory(const std::string& directory) const;
   /// Makes the directory and those above it.
   Status make_directories(const std::string& directory) const;
@@ -110,8 +132,9 @@ class FileTree {
   /// The same for many, with one sync for each directory that has some of them.
   Status remove_trees(const std::vector<std::string>& paths) const;
 
-  Status sync_directory(const std::string& directory) const { return sync_(directory); }
-  /// As sync_directory_if_there() for each, with one sync for all of them if there is sync_all.
+  /// kNotFound: it is not there, or is a file.
+  Status sync_directory(const std::string& directory) const;
+  /// As sync_directory_if_there() for each, with one sync for all of them if there is an OpenSync.
   Status sync_directories(const std::vector<std::string>& directories) const;
   /// One that is not there any more, or is a file: OK.
   Status sync_directory_if_there(const std::string& directory) const;
@@ -122,13 +145,23 @@ class FileTree {
   Status write_one_by_one(const std::vector<NewFile>& files) const;
   Status rename_one_by_one(const std::vector<Renaming>& files) const;
   Status rename_durably(const std::vector<Renaming>& files, const EverythingSync& sync) const;
+  /// As make_directory(), but a crash may take it away again.
   Status create_directory(const std::string& directory) const;
+  [[nodiscard]] Result<EverythingSync> open_confirmed_sync(const std::string& directory) const;
+  Status rename_file(const std::string& from, const std::string& to) const;
   Status remove_recursively(const std::string& path) const;
+  Status remove_empty_directory(const std::string& path) const;
+
+  [[nodiscard]] bool is_watched(const std::string& path) const;
+  [[nodiscard]] Status check_in_sight() const;
+  /// What `ask` answers about `path`. kNotFound is confirmed: see the invariant.
+  [[nodiscard]] Status confirmed(const std::string& path, const std::function<Status()>& ask) const;
 
   leveldb::Env& env_;
   DirectorySync sync_;
   std::string owner_;
-  FileSystemSync sync_all_;
+  OpenSync open_sync_;
+  std::optional<TreeWitness> witness_;
 };
 
 /// The directory that holds `path` ("." for a bare name).

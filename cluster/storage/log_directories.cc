@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include "storage/tree_in_sight.h"
-
 namespace pv2::cluster {
 
 Status LogDirectories::fence(const ServerName& server) const {
@@ -16,8 +14,6 @@ Status LogDirectories::fence(const ServerName& server) const {
   const Result<bool> there = files_.is_there(fenced);
   if (!there.ok()) return there.status();
   if (*there) return files_.sync_directory(layout_.wals());
-  // Without this a directory would be made where the cluster is not mounted.
-  if (Status bad = check_in_sight(files_, layout_); !bad.ok()) return bad;
   // A server that starts meanwhile finds the directory made, or finds it gone and `fenced` there.
   // Without a directory to rename it could begin to write after the fence.
   if (Status bad = files_.make_directories(directory); !bad.ok()) return bad;
@@ -26,13 +22,8 @@ Status LogDirectories::fence(const ServerName& server) const {
   return renamed;
 }
 
-// Logs that cannot be seen, or are not fenced, are not logs that are split.
-Status LogDirectories::check_no_logs(const ServerName& server) const {
-  if (Status bad = check_in_sight(files_, layout_); !bad.ok()) return bad;
-  const std::string directory = layout_.splitting(server);
-  const Result<std::vector<std::string>> names = files_.list(directory);
-  if (!names.ok()) return names.status();
-  if (!names->empty()) return was_out_of_sight(directory);
+// An empty answer counts only if the server is fenced.
+Status LogDirectories::check_is_fenced(const ServerName& server) const {
   const Result<bool> unfenced = files_.is_there(layout_.wals(server));
   if (!unfenced.ok() || !*unfenced) return unfenced.status();
   return {StatusCode::kUnavailable, layout_.wals(server) + " is not fenced"};
@@ -43,7 +34,7 @@ Result<std::vector<LogFile>> LogDirectories::logs(const ServerName& server, LogK
   const Result<std::vector<std::string>> names = files_.list(directory);
   if (!names.ok()) return names.status();
   if (names->empty()) {
-    if (Status bad = check_no_logs(server); !bad.ok()) return bad;
+    if (Status bad = check_is_fenced(server); !bad.ok()) return bad;
   }
   std::vector<LogFile> logs;
   for (const std::string& name : *names) {

@@ -45,7 +45,7 @@ class LogDirectories {
   Status fence(const ServerName& server) const;
   /// The logs of a fenced server that are not archived yet, oldest first. The sizes grow if the
   /// server still appends, so a caller that repeats a split keeps the first answer. None also when
-  /// their directory is removed; kUnavailable when the one above it is not there either.
+  /// their directory is removed. kUnavailable: the server is not fenced.
   [[nodiscard]] Result<std::vector<LogFile>> logs(const ServerName& server, LogKind kind) const;
   /// Moves one log of a fenced server to oldwals/: it is split. Its name there says how much of it
   /// was: what follows must not be read by replication either. An archived one is OK.
@@ -62,7 +62,7 @@ class LogDirectories {
   [[nodiscard]] Result<std::vector<ClusterLayout::LogDirectory>> servers() const;
 
  private:
-  [[nodiscard]] Status check_no_logs(const ServerName& server) const;
+  [[nodiscard]] Status check_is_fenced(const ServerName& server) const;
 
   const FileTree& files_;
   const ClusterLayout layout_;

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "storage/region_files.h"
-#include "storage/tree_in_sight.h"
 #include "storage/write_ahead_log.h"
 
 namespace pv2::cluster {
@@ -61,43 +60,19 @@ Result<bool> is_there(const FileTree& files, const ClusterLayout& layout, const 
   return files.is_there(layout.region_info(region.first, region.second));
 }
 
-// A region may be removed meanwhile, and what was for it is dropped then. Returns those regions.
-Result<std::vector<RegionKey>> write_recovered(const FileTree& files, const ClusterLayout& layout,
-                                               const std::map<RegionKey, NewFile>& recovered) {
-  std::vector<RegionKey> removed;
+// A region may be removed meanwhile, and what was for it is dropped then.
+Status write_recovered(const FileTree& files, const ClusterLayout& layout,
+                       const std::map<RegionKey, NewFile>& recovered) {
   std::vector<NewFile> all;
   for (const auto& [region, file] : recovered) all.push_back(file);
-  if (files.write_all(all).ok()) return removed;
+  if (files.write_all(all).ok()) return {};
   for (const auto& [region, file] : recovered) {
     const Status bad = files.write_all({file});
     if (bad.ok()) continue;
     const Result<bool> there = is_there(files, layout, region);
     if (!there.ok() || *there) return bad.with_context("region " + region.second);
-    removed.push_back(region);
-  }
-  return removed;
-}
-
-Status check_absent(const FileTree& files, const ClusterLayout& layout,
-                    const std::vector<RegionKey>& removed) {
-  for (const RegionKey& region : removed) {
-    const Result<bool> there = is_there(files, layout, region);
-    if (!there.ok()) return there.status();
-    if (*there) return was_out_of_sight("region " + region.second);
   }
   return {};
-}
-
-// Where nothing can be seen, nothing was removed (tree_in_sight.h). What has to be there is the
-// log, which another splitter may have archived.
-Status check_removed(const FileTree& files, const ClusterLayout& layout, const std::string& log,
-                     const std::string& archived, const std::vector<RegionKey>& removed) {
-  if (!files.exists(layout.data()) || !(files.exists(log) || files.exists(archived))) {
-    return {StatusCode::kUnavailable,
-            fmt::format("{} and {} were there before, and are not now: look whether {} is mounted",
-                        layout.data(), log, layout.root())};
-  }
-  return check_absent(files, layout, removed);
 }
 
 // Nothing proves that the last writes of the server's last log are on the disk, although they can
@@ -139,14 +114,10 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
 
   std::map<RegionKey, NewFile> recovered;
   std::vector<std::string> believed;  // the directories of the lists that say what is not needed
-  std::vector<RegionKey> removed;
   for (auto& [region, entries] : regions) {
     const Result<bool> there = is_there(files, layout, region);
     if (!there.ok()) return there.status().with_context("region " + region.second);
-    if (!*there) {
-      removed.push_back(region);
-      continue;
-    }
+    if (!*there) continue;  // removed: see the head of log_splitter.h
     const std::size_t logged = entries.size();
     Result<std::optional<NewFile>> file = recovered_file(files, layout, region, name, entries);
     if (!file.ok()) return file.status().with_context("region " + region.second);
@@ -156,16 +127,13 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
     ++count.regions;
     count.kept += entries.size();
   }
-  const Result<std::vector<RegionKey>> gone = write_recovered(files, layout, recovered);
-  if (!gone.ok()) return gone.status().with_context("splitting log " + name);
-  removed.insert(removed.end(), gone->begin(), gone->end());
+  bad = write_recovered(files, layout, recovered);
+  if (!bad.ok()) return bad.with_context("splitting log " + name);
   // The server may have died after it had renamed a list and before that was durable. A power cut
   // must not bring back the list before, when the log is gone.
   if (bad = files.sync_directories(believed); !bad.ok()) {
     return bad.with_context("splitting log " + name);
   }
-  bad = check_removed(files, layout, path, layout.old_wal(server, log.name, log.size), removed);
-  if (!bad.ok()) return bad.with_context("splitting log " + name);
   return count;
 }
 

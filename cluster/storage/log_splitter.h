@@ -12,8 +12,7 @@
 //   same bytes. With another size they differ only in entries that were never acknowledged. Two
 //   splits of one log in one process would share drafts; a server runs them one after the other.
 // - It skips entries that the region's store files have, and regions without a directory: those
-//   were removed, which needs a clean close or the end of the table. It believes that only if it
-//   still sees the log at its end.
+//   were removed, which needs a clean close or the end of the table.
 
 #pragma once
 
@@ -41,8 +40,7 @@ struct SplitCount {
 };
 
 /// Splits the first `log.size` bytes. kNotFound: the log is not there; it may be archived already.
-/// kCorruption: an entry that was acknowledged is damaged; nothing was written. kUnavailable: the
-/// directory of the cluster has vanished from this machine meanwhile, or had for a moment.
+/// kCorruption: an entry that was acknowledged is damaged; nothing was written.
 [[nodiscard]] Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
                                            const ServerName& server, const LogFile& log);
 

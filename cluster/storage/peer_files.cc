@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "storage/framed_fields.h"
-#include "storage/tree_in_sight.h"
 
 namespace pv2::cluster {
 
@@ -27,14 +26,8 @@ Result<std::optional<PeerRow>> PeerFiles::read(const std::string& id) const {
 }
 
 Result<std::vector<std::string>> PeerFiles::ids() const {
-  Result<std::vector<std::string>> names = files_.list(layout_.peers());
+  const Result<std::vector<std::string>> names = files_.list(layout_.peers());
   if (!names.ok()) return names.status();
-  // Peers that cannot be seen are not peers that were removed.
-  if (names->empty()) {
-    if (Status bad = check_in_sight(files_, layout_); !bad.ok()) return bad;
-    names = files_.list(layout_.peers());
-    if (!names.ok()) return names.status();
-  }
   std::vector<std::string> ids;
   for (const std::string& name : *names) {
     std::string id = ClusterLayout::decode_name(name);

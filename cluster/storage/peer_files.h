@@ -41,8 +41,7 @@ class PeerFiles {
   [[nodiscard]] Result<std::optional<PeerRow>> read(const std::string& id) const;
   /// All of them: a peer that cannot be read hides no other one.
   [[nodiscard]] Result<PeerList> list() const;
-  /// In order, also of peers that cannot be read: all that may exist. kUnavailable: the cluster has
-  /// no id, so nothing of it can be seen.
+  /// In order, also of peers that cannot be read: all that may exist.
   [[nodiscard]] Result<std::vector<std::string>> ids() const;
   Status write(PeerRow peer) const;
   /// Not there: OK.

@@ -10,7 +10,6 @@
 #include "storage/log_splitter.h"
 #include "storage/region_files.h"
 #include "storage/table_directories.h"
-#include "storage/tree_in_sight.h"
 
 namespace pv2::cluster {
 
@@ -154,13 +153,8 @@ Status TableDirectories::raise_max_sequence(const RegionInfo& region,
 }
 
 Result<bool> TableDirectories::has_recovered_edits(const RegionInfo& region) const {
-  auto recovered = read_recovered(files_, layout_, region.table, region.id);
+  const auto recovered = read_recovered(files_, layout_, region.table, region.id);
   if (!recovered.ok()) return recovered.status();
-  if (recovered->empty()) {  // or out of sight (tree_in_sight.h)
-    if (Status bad = check_in_sight(files_, layout_); !bad.ok()) return bad;
-    recovered = read_recovered(files_, layout_, region.table, region.id);
-    if (!recovered.ok()) return recovered.status();
-  }
   // After the files: an opening first lists what it replayed and then removes the file.
   const Result<std::uint64_t> flushed = max_sequence(region);
   if (!flushed.ok()) return flushed.status();

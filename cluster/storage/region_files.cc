@@ -49,15 +49,9 @@ Result<RegionFiles> read_list(const FileTree& files, const std::string& path) {
 
 // The first list that is no claim. kNotFound: one of the lists was removed meanwhile.
 Result<RegionFiles> read_latest(const FileTree& files, const ClusterLayout& layout,
-                                const TableName& table, std::string_view region_id,
-                                std::uint64_t claimed) {
+                                const TableName& table, std::string_view region_id) {
   const auto found = openings(files, layout, table, region_id);
   if (!found.ok()) return found.status();
-  if (claimed > 0 && (found->empty() || found->front() < claimed)) {
-    return Status(StatusCode::kUnavailable,
-                  fmt::format("{} has lost the claim of opening {}: look whether {} is mounted",
-                              layout.region(table, region_id), claimed, layout.root()));
-  }
   for (const std::uint64_t opening : *found) {
     Result<RegionFiles> list = read_list(files, layout.region_files(table, region_id, opening));
     if (!list.ok() || !list->is_claim) return list;
@@ -73,10 +67,9 @@ bool RegionFiles::has_references(std::string_view region_id) const {
 }
 
 Result<RegionFiles> read_region_files(const FileTree& files, const ClusterLayout& layout,
-                                      const TableName& table, std::string_view region_id,
-                                      std::uint64_t claimed) {
+                                      const TableName& table, std::string_view region_id) {
   for (int look = 0; look < kLooks; ++look) {
-    Result<RegionFiles> list = read_latest(files, layout, table, region_id, claimed);
+    Result<RegionFiles> list = read_latest(files, layout, table, region_id);
     // A list is removed only after a newer one is there.
     if (list.status().code() != StatusCode::kNotFound) return list;
   }

@@ -84,13 +84,10 @@ struct RegionFiles {
 };
 
 /// The list that counts. A region without a list has an empty one. kCorruption: it is damaged.
-/// `claimed`: an opening that has made its claim. kUnavailable: neither that nor a later one is in
-/// the directory, so the directory cannot be seen, and an empty list would lose the region's files.
 [[nodiscard]] Result<RegionFiles> read_region_files(const FileTree& files,
                                                     const ClusterLayout& layout,
                                                     const TableName& table,
-                                                    std::string_view region_id,
-                                                    std::uint64_t claimed = 0);
+                                                    std::string_view region_id);
 /// Makes `list` the one that counts (or a claim). kFenced: there is one with a higher opening, or
 /// a claim to one.
 Status write_region_files(const FileTree& files, const ClusterLayout& layout,

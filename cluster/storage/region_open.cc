@@ -11,7 +11,6 @@
 
 #include "storage/log_splitter.h"
 #include "storage/region.h"
-#include "storage/tree_in_sight.h"
 
 namespace pv2::cluster {
 
@@ -54,25 +53,15 @@ class Region::Opening {
                               {.opening = opening(), .is_claim = true});
   }
 
-  // That the list has our claim proves that the directory is seen. If there were no recovered files
-  // before, they are looked for again behind the list.
   Status read() {
-    const auto read_all = [&] {
-      return read_recovered(region_.files_, region_.layout_, table(), id());
-    };
-    Result<std::vector<RecoveredFile>> recovered = read_all();
+    Result<std::vector<RecoveredFile>> recovered =
+        read_recovered(region_.files_, region_.layout_, table(), id());
     if (!recovered.ok()) return recovered.status();
     recovered_ = *std::move(recovered);
-    Result<RegionFiles> list =
-        read_region_files(region_.files_, region_.layout_, table(), id(), opening());
+    Result<RegionFiles> list = read_region_files(region_.files_, region_.layout_, table(), id());
     if (!list.ok()) return list.status();
     if (list->opening > opening())
       return {StatusCode::kFenced, fmt::format("region {} was opened again", id())};
-    if (recovered_.empty()) {
-      recovered = read_all();
-      if (!recovered.ok()) return recovered.status();
-      if (!recovered->empty()) return was_out_of_sight(recovered->front().path);
-    }
     list_ = *std::move(list);
     if (list_.opening == opening()) region_.next_number_ = list_.next_number;
     return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many files that are written with two syncs for all of them, on a disk that does not take them.
+// Many files that are written with two syncs for all of them, on a disk that does not take them;
+// and many directories that are synced at once.
 
 #include "storage/file_tree.h"
 
@@ -8,6 +9,7 @@
 
 #include "support/catch.h"
 #include "support/crash_env.h"
+#include "support/temporary_directory.h"
 
 namespace pv2::testing::file_tree_test {
 namespace {
@@ -37,6 +39,23 @@ TEST_CASE("files are not written when the system could not write a draft, whoeve
   CHECK(failed.code() == StatusCode::kIoError);
   CHECK(env.contents("root/a/file") == "1");
   CHECK_FALSE(files.exists("root/b/file"));
+}
+
+TEST_CASE("a directory that goes while many are synced does not keep the others from it") {
+  CrashEnv env;
+  std::vector<std::string> synced;
+  const FileTree files(env, env.directory_sync(), "0", [&](const std::string& directory) {
+    using Opened = Result<EverythingSync>;
+    if (directory == "root/a") return Opened(Status(StatusCode::kNotFound, "it has just gone"));
+    return Opened([&synced, directory] { return synced.push_back(directory), Status(); });
+  });
+  for (const char* name : {"root/a", "root/b"}) REQUIRE(files.make_directories(name).ok());
+  CHECK(files.sync_directories({"root/none", "root/a", "root/b"}).ok());
+  CHECK(synced == std::vector<std::string>{"root/b"});
+  const TemporaryDirectory real;
+  CHECK(cluster::sync_real_directory(real.path("none")).code() == StatusCode::kNotFound);
+  const auto opened = cluster::sync_of_real_file_system(real.path("none"));
+  CHECK(opened.status().code() == StatusCode::kNotFound);
 }
 
 }  // namespace pv2::testing::file_tree_test

@@ -62,8 +62,7 @@ class Disk {
  public:
   explicit Disk(std::uint64_t seed = 1)
       : env(seed),
-        files(env, env.directory_sync(), "0", env.everything_sync()),
-        layout("root"),
+        files(env, env.directory_sync(), "0", env.everything_sync(), witness()),
         tables(files, layout),
         logs(files, layout) {
     env.set_contents(layout.cluster_id(), "id");
@@ -77,9 +76,14 @@ class Disk {
     REQUIRE(made.ok());
   }
 
+  /// For another tree of this disk.
+  [[nodiscard]] cluster::TreeWitness witness() const {
+    return {layout.root(), layout.cluster_id()};
+  }
+
   CrashEnv env;
+  cluster::ClusterLayout layout{"root"};
   cluster::FileTree files;
-  cluster::ClusterLayout layout;
   cluster::TableDirectories tables;
   cluster::LogDirectories logs;
 };

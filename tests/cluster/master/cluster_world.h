@@ -154,8 +154,9 @@ class ClusterWorld {
 
  public:
   CrashEnv& env = *shared_env_;
-  cluster::FileTree files{*env.as_env(), env.directory_sync(), "world", env.everything_sync()};
   cluster::ClusterLayout layout{"/root"};
+  cluster::FileTree files{*env.as_env(), env.directory_sync(), "world", env.everything_sync(),
+                          cluster::TreeWitness{layout.root(), layout.cluster_id()}};
   std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
   std::optional<Status> master_end;  ///< Why the last master has ended itself.
   std::uint64_t seed = 1;

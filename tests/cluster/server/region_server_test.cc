@@ -401,6 +401,22 @@ TEST_CASE("a new run of a server has a higher start code than every directory of
   CHECK(second.start_code == 4'000'000'000'000'002);
 }
 
+TEST_CASE("a server does not start where no master has begun a cluster") {
+  World world;
+  REQUIRE(world.files.remove_file(world.layout.cluster_id()).ok());
+  ManualWorkQueue work;
+  const auto started = RegionServer::start({.host = "rs1", .root = "root", .listen = "rs1:0"},
+                                           {.transport = world.transport,
+                                            .clock = world.clock,
+                                            .files = world.files,
+                                            .queues = {work, work, work, work, work, work, work},
+                                            .on_end = [](const Status&) {}});
+  CHECK(started.status().code() == StatusCode::kUnavailable);
+  CHECK_THAT(started.status().to_string(),
+             ContainsSubstring("no master has begun a cluster in root"));
+  CHECK_FALSE(world.files.exists(world.layout.wals()));
+}
+
 TEST_CASE("a server without replication reports that operations of peers failed") {
   World world;
   const ServerName server = world.start("rs1");

@@ -123,8 +123,12 @@ class ServerWorld {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(clock);
   CrashEnv env;
-  cluster::FileTree files{*env.as_env(), env.directory_sync(), "master"};
   cluster::ClusterLayout layout{"root"};
+  cluster::FileTree files{*env.as_env(),
+                          env.directory_sync(),
+                          "master",
+                          {},
+                          cluster::TreeWitness{layout.root(), layout.cluster_id()}};
   /// What the proxies of clients do. To be set before servers start.
   std::shared_ptr<FaultPlan> plan;
   std::uint64_t epoch = 1;
