@@ -18,8 +18,10 @@ Status LogDirectories::fence(const ServerName& server) const {
   // Without a directory to rename it could begin to write after the fence.
   if (Status bad = files_.make_directories(directory); !bad.ok()) return bad;
   Status renamed = files_.rename(directory, fenced);
-  if (!renamed.ok() && files_.exists(fenced)) return files_.sync_directory(layout_.wals());
-  return renamed;
+  if (renamed.ok() || !files_.exists(fenced)) return renamed;
+  // Another fence was faster. An empty directory that was made after it would look unfenced.
+  if (Status bad = files_.remove_directory(directory); !bad.ok()) return bad;
+  return files_.sync_directory(layout_.wals());
 }
 
 // An empty answer counts only if the server is fenced.

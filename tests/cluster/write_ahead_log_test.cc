@@ -343,6 +343,23 @@ TEST_CASE("cluster: a log that goes on to another file during a look at the fenc
   REQUIRE((*log)->check_fence().code() == StatusCode::kFenced);
 }
 
+TEST_CASE("cluster: of two fences the second leaves no directory that looks unfenced") {
+  Disk disk;
+  WatchedEnv env(disk.env);
+  const cluster::FileTree files(env, disk.env.directory_sync());
+  cluster::ManualWorkQueue work;
+  const ServerName name{"rs1", 1};
+  const auto log = ServerLog::open(disk.files, disk.layout, work, name);
+  REQUIRE(log.ok());
+
+  // Between its look for another fence and its look for the directory.
+  env.before_look = [&] { env.before_look = [&] { REQUIRE(disk.logs.fence(name).ok()); }; };
+  CHECK(cluster::LogDirectories(files, disk.layout).fence(name).ok());
+
+  CHECK_FALSE(disk.files.exists(disk.layout.wals(name)));
+  CHECK(disk.logs.logs(name, cluster::LogKind::kUser)->size() == 1);
+}
+
 TEST_CASE("cluster: the log of the catalogue does not give a retired server its directory back") {
   Disk disk;
   cluster::ManualWorkQueue work;
