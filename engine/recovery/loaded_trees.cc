@@ -192,12 +192,10 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
   StateLock lock(core);
   for (const auto& [nonce, entry] : found) {
     OnDemand<NonceUse>& use = lost[entry.id]->nonce_use;
-    if (use.is_made()) {  // damage: a procedure has one nonce
-      // A submission with this one is found in the store. It is not counted among those that only
-      // the store has: no result has it, so it would be counted for ever.
-      core.state.submissions.store_knows_more_nonces = true;
-      continue;
-    }
+    // Damage: a procedure has one nonce. A submission with this one is found in the store. It is
+    // not counted among those that only the store has: no result has it, so it would be counted for
+    // ever.
+    if (use.is_made()) continue;
     use.edit() = {nonce, entry.fingerprint};
     core.state.submissions.nonces.add(entry.id, *use);
   }

@@ -122,12 +122,27 @@ Status Recovery::check_new_ids(ProcedureId highest) {
 
 Status Recovery::read_watermark() {
   const auto row = core_.store.get(Space::kEngine, kWatermarkKey);
-  if (!row.ok() || !*row) return row.status();
+  if (!row.ok()) return row.status();
+  if (!*row) return check_is_new();
   const auto watermark = decode_watermark(**row);
   if (!watermark.ok()) return watermark.status();
   core_.age.go_on_from(watermark->age);
   StateLock lock(core_);
   core_.state.ids.load_watermark(watermark->next_id);
+  return Status();
+}
+
+// The watermark is durable before the first id is issued. Without it, ids would be issued again,
+// and nonces that only the store has would count as unused.
+Status Recovery::check_is_new() {
+  for (const Space space : {Space::kProcedure, Space::kResult, Space::kNonce}) {
+    Status looked = core_.store.scan(space, "", [](const StoredRow&) {
+      return Status(StatusCode::kCorruption,
+                    "the row of the next id (next_id) is missing, though there are procedures, "
+                    "results or nonces; restore the store from a backup");
+    });
+    if (!looked.ok()) return looked;
+  }
   return Status();
 }
 

@@ -44,6 +44,7 @@ class Recovery {
   [[nodiscard]] ProcedureId durable_watermark();
   Status read_procedures();
   Status read_watermark();
+  Status check_is_new();
   Status read_limits();
   Status link(ReadRecords read);
   Status check_new_ids(ProcedureId highest);

@@ -121,6 +121,33 @@ TEST_CASE(
                ContainsSubstring("store " + disk.path() + " was removed, moved or replaced"));
 }
 
+TEST_CASE("a store with anything of the engine, but without the row of the next id, is not new") {
+  const Space left = GENERATE(Space::kProcedure, Space::kResult, Space::kNonce);
+  CAPTURE(static_cast<char>(left));
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  engine.submit("a", {.nonce = {1, 1}});
+  if (left != Space::kProcedure) engine.run();
+  std::vector<std::pair<Space, std::string>> others;
+  for (const Space space : {Space::kEngine, Space::kProcedure, Space::kResult, Space::kNonce}) {
+    if (space == left) continue;
+    const Status scanned = engine.store().scan(space, "", [&](const StoredRow& row) {
+      others.emplace_back(space, row.key);
+      return Status();
+    });
+    REQUIRE(scanned.ok());
+  }
+  engine.close();
+  for (const auto& [space, key] : others) REQUIRE(engine.disk->erase(space, key));
+  REQUIRE(engine.disk->rows() != 0);
+
+  const Status refused = ProcedureExecutor::open(engine.options()).status();
+
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("the next id (next_id) is missing"));
+}
+
 TEST_CASE("an open that meets a next id that no counter reaches is refused") {
   EngineWorld engine;
   engine.open();
