@@ -751,14 +751,22 @@ Status SessionTable::load() {
                                                     std::to_string(options_.window_max) +
                                                     "), not " + std::to_string(options_.window));
   }
-  Status status = log_.scan(id_bound_key(), [this](const StoredRow& row) {
+  bool has_bound = false;
+  Status status = log_.scan(id_bound_key(), [&, this](const StoredRow& row) {
+    has_bound = true;
     const auto bound = decode_id_bound(row.value);
     TableLock lock(*this);
     if (bound.ok()) next_id_ = id_bound_ = *bound;
     return bound.status();
   });
   if (!status.ok()) return status;
-  status = log_.scan(all_sessions(), [this](const StoredRow& row) { return load_session(row); });
+  status = log_.scan(all_sessions(), [&, this](const StoredRow& row) {
+    if (has_bound) return load_session(row);
+    return Status(StatusCode::kCorruption,
+                  "the row of the session ids that may be in use is missing, though there are "
+                  "sessions: ids of closed ones would be given again; restore the rows from a "
+                  "backup");
+  });
   if (!status.ok()) return status;
   return log_.scan(all_responses(), [this](const StoredRow& row) { return load_response(row); });
 }

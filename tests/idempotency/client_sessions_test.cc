@@ -858,4 +858,21 @@ TEST_CASE("a row of sessions that is damaged stops the start") {
   CHECK_THAT(world.load_status.to_string(), ContainsSubstring("loading sessions"));
 }
 
+TEST_CASE("sessions without the row of the ids in use stop the start: ids would be given again") {
+  World world;
+  world.open("t");
+  std::string bound_key;
+  CHECK(world.rows
+            ->scan(std::string(kSessionRows) + 'i',
+                   [&](const StoredRow& row) {
+                     bound_key = row.key;
+                     return Status();
+                   })
+            .ok());
+  REQUIRE(world.disk->erase(Space::kHost, bound_key));
+  world.start();
+  CHECK(world.load_status.code() == StatusCode::kCorruption);
+  CHECK_THAT(world.load_status.to_string(), ContainsSubstring("is missing, though there are"));
+}
+
 }  // namespace pv2::testing::client_sessions_test
