@@ -19,6 +19,12 @@ leveldb::Status no_such_file(const std::string& file) {
   return leveldb::Status::NotFound(file, "No such file or directory");
 }
 
+// LevelDB opens a table that its MANIFEST names. That it is missing must not look like what
+// DB::Get() says of a key that is not there: the caller would take the row for one that never was.
+leveldb::Status table_opened(const std::string& file, const leveldb::Status& status) {
+  return status.IsNotFound() ? leveldb::Status::IOError(file, "it is missing") : status;
+}
+
 leveldb::Status read(std::string_view bytes, std::uint64_t offset, std::size_t n,
                      leveldb::Slice* result, char* scratch) {
   const std::size_t size = offset > bytes.size() ? 0 : bytes.copy(scratch, n, offset);
@@ -233,12 +239,13 @@ leveldb::Status DeferredEnv::NewSequentialFile(const std::string& file,
 leveldb::Status DeferredEnv::NewRandomAccessFile(const std::string& file,
                                                  leveldb::RandomAccessFile** result) {
   *result = nullptr;
-  if (goes_through()) return target()->NewRandomAccessFile(file, result);
+  if (goes_through()) return table_opened(file, target()->NewRandomAccessFile(file, result));
   MutexLock lock(changes_mutex_);
   const Named named = find(file);
   if (named.made == nullptr) {
-    return named.real.empty() ? no_such_file(file)
-                              : target()->NewRandomAccessFile(named.real, result);
+    return table_opened(file, named.real.empty()
+                                  ? no_such_file(file)
+                                  : target()->NewRandomAccessFile(named.real, result));
   }
   PV2_ASSERT(named.made->closed, "LevelDB reads a file that it has written to its end");
   *result = new RandomAccess(named.made);
@@ -280,6 +287,11 @@ leveldb::Status DeferredEnv::GetChildren(const std::string& directory,
                                          std::vector<std::string>* result) {
   leveldb::Status status = target()->GetChildren(directory, result);
   if (!status.ok() || goes_through()) return status;
+  // Every database has a CURRENT. Without it, this is the list of another directory, and LevelDB
+  // would open a database without its logs.
+  if (std::find(result->begin(), result->end(), "CURRENT") == result->end()) {
+    return leveldb::Status::IOError(directory, "its list is without CURRENT; it is out of sight");
+  }
   MutexLock lock(changes_mutex_);
   const std::string prefix = directory + "/";
   for (const auto& [name, named] : names_) {

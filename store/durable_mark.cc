@@ -29,8 +29,8 @@ std::string encode(CommitSequence sequence) {
 Result<CommitSequence> read_marks(const LevelDbFiles& files, const std::string& path) {
   constexpr std::size_t kMarkBytes = DurableMark::kMarkBytes;
   CommitSequence highest;
-  if (!files.env().FileExists(path)) return highest;
   const auto bytes = files.read(path);
+  if (bytes.status().code() == StatusCode::kNotFound) return highest;
   if (!bytes.ok()) return bytes.status();
   for (std::size_t at = 0; at + kMarkBytes <= bytes->size(); at += kMarkBytes) {
     const std::string_view mark = std::string_view(*bytes).substr(at, kMarkBytes);

@@ -23,11 +23,12 @@
 #include "leveldb_log_file.h"
 #include "little_endian.h"
 #include "log/segment_pool.h"
+#include "system_env.h"
 
 namespace pv2 {
 namespace {
 
-constexpr std::string_view kMarker = "PV2-STORE";
+constexpr std::string_view kMarker = kStoreMarker;
 constexpr std::string_view kLock = "PV2-LOCK";
 constexpr std::string_view kMarkerFirstLine = "pv2 store\n";
 constexpr std::size_t kLogRecordHeader = 12;  // a 64-bit sequence and a 32-bit count
@@ -52,6 +53,13 @@ std::optional<std::uint64_t> number_of(std::string_view name, std::string_view e
 Status is_a_file(const std::string& path) {
   return Status(StatusCode::kFailedPrecondition,
                 fmt::format("{} is a file; a store is a directory. Choose another path", path));
+}
+
+// One look: what two looks say need not be about the same.
+bool is_no_directory(const std::string& path) {
+  std::error_code unknown;
+  const auto found = std::filesystem::status(path, unknown);
+  return std::filesystem::exists(found) && !std::filesystem::is_directory(found);
 }
 
 bool says(const Status& status, std::string_view what) {
@@ -90,7 +98,7 @@ Status LevelDbDirectory::check_path() const {
         fmt::format("the path of a store has {} bytes; at most {} leave room for its files",
                     path_.size(), kPathBytesMax));
   }
-  if (&files_.env() != leveldb::Env::Default()) return Status();
+  if (&files_.env() != &system_env()) return Status();
 
   std::error_code failed;
   if (path_.front() != '/' && std::filesystem::current_path(failed).empty()) {
@@ -108,25 +116,25 @@ Status LevelDbDirectory::check_path() const {
                               "reached; create that directory, or correct the link",
                               link, std::filesystem::read_symlink(link, failed).string()));
   }
-  if (std::filesystem::exists(link, failed) && !std::filesystem::is_directory(link, failed)) {
-    return is_a_file(link);
-  }
+  if (is_no_directory(link)) return is_a_file(link);
   const std::string parent = parent_of(path_);
-  if (std::filesystem::exists(parent, failed) && !std::filesystem::is_directory(parent, failed)) {
-    return is_a_file(parent).with_context("store " + path_);
-  }
+  if (is_no_directory(parent)) return is_a_file(parent).with_context("store " + path_);
   return Status();
 }
 
-bool LevelDbDirectory::has_marker() const {
-  return files_.env().FileExists(file(std::string(kMarker)));
+Result<bool> LevelDbDirectory::has_marker() const {
+  return files_.exists(file(std::string(kMarker)));
 }
 
 Result<LevelDbDirectory::Contents> LevelDbDirectory::examine() const {
   if (Status status = check_path(); !status.ok()) return status;
-  if (!files_.env().FileExists(path_)) {
+  const auto there = files_.exists(path_);
+  if (!there.ok()) return explain_unreadable(there.status());
+  if (!*there) {
     const std::string parent = parent_of(path_);
-    if (files_.env().FileExists(parent)) return Contents::kMissing;
+    const auto has_parent = files_.exists(parent);
+    if (!has_parent.ok()) return explain_unreadable(has_parent.status());
+    if (*has_parent) return Contents::kMissing;
     return Status(StatusCode::kNotFound,
                   fmt::format("there is no store at {}, and its parent directory {} does not exist "
                               "or cannot be reached; create that first",
@@ -209,7 +217,7 @@ Status LevelDbDirectory::explain_unreadable(const Status& cause) const {
                               "file system for writing, or copy the directory elsewhere",
                               path_, cause.message()));
   }
-  if (!says(cause, "Permission denied")) return cause.with_context("store " + path_);
+  if (!says(cause, "Permission denied")) return not_absent(cause).with_context("store " + path_);
   return Status(StatusCode::kIoError,
                 fmt::format("store {}: {}; the process needs permission to read and write the "
                             "directory and everything in it",
@@ -244,18 +252,15 @@ Status LevelDbDirectory::damaged(const std::string& file, const std::string& wha
 
 Result<Manifest> LevelDbDirectory::manifest() const {
   const auto current = files_.read(file("CURRENT"));
-  if (current.status().code() == StatusCode::kNotFound ||
-      !files_.env().FileExists(file("CURRENT"))) {
-    return damaged("CURRENT", "it is missing");
-  }
+  if (current.status().code() == StatusCode::kNotFound) return missing("CURRENT");
   if (!current.ok()) return explain_unreadable(current.status());
   if (!current->starts_with("MANIFEST-") || !current->ends_with('\n')) {
     return damaged("CURRENT", "it does not name a MANIFEST");
   }
 
   const std::string name = current->substr(0, current->size() - 1);
-  if (!files_.env().FileExists(file(name))) return damaged(name, "it is missing");
   const auto bytes = files_.read(file(name));
+  if (bytes.status().code() == StatusCode::kNotFound) return missing(name);
   if (!bytes.ok()) return explain_unreadable(bytes.status());
   const LogFileContents contents = read_log_file(*bytes);
   if (contents.end == LogFileContents::End::kDamaged) return damaged(name, contents.problem);
@@ -281,7 +286,7 @@ Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& na
   if (manifest.shown) {
     return damaged(manifest.file, fmt::format("{}, and {} is missing", manifest.shown->why, name));
   }
-  const auto names = files_.list(path_);
+  const auto names = files_.list_store(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   for (const std::string& other : *names) {
     const auto number = number_of_data(other);
@@ -294,9 +299,34 @@ Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& na
   return damaged(name, "it is missing");
 }
 
+// A file is missing only from a directory in which the rest of the store can be seen.
+Status LevelDbDirectory::missing(const std::string& name) const {
+  const auto names = files_.list_store(path_);
+  return names.ok() ? damaged(name, "it is missing") : explain_unreadable(names.status());
+}
+
+Status LevelDbDirectory::no_store(Contents contents) const {
+  Status seen = contents == Contents::kEmpty ? verify_empty() : Status();
+  return seen.ok() ? Status(StatusCode::kNotFound, "there is no store at " + path_) : seen;
+}
+
+Status LevelDbDirectory::verify_empty() const {
+  for (const std::string& name : {std::string(kMarker), std::string("CURRENT")}) {
+    const auto there = files_.exists(file(name));
+    if (!there.ok()) return explain_unreadable(there.status());
+    if (!*there) continue;
+    return Status(StatusCode::kIoError,
+                  fmt::format("store {}: its list of files was without {}, which is there: the "
+                              "directory was out of sight, or somebody makes a store in it. "
+                              "Nothing was changed; try again",
+                              path_, name));
+  }
+  return Status();
+}
+
 // At every moment of a creation there are only logs without a record, no table and no step log.
 Status LevelDbDirectory::verify_unfinished() const {
-  const auto names = files_.list(path_);
+  const auto names = files_.list_store(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   for (const std::string& name : *names) {
     if (!number_of_data(name) && !is_step_file(name)) continue;
@@ -335,7 +365,9 @@ Result<std::string> LevelDbDirectory::table_file(const Manifest& manifest,
                                                  std::uint64_t number) const {
   for (const char* const extension : {"ldb", "sst"}) {
     std::string name = fmt::format("{:06}.{}", number, extension);
-    if (files_.env().FileExists(file(name))) return name;
+    const auto there = files_.exists(file(name));
+    if (!there.ok()) return explain_unreadable(there.status());
+    if (*there) return name;
   }
   return missing(manifest, fmt::format("{:06}.ldb", number));
 }
@@ -355,7 +387,7 @@ Status LevelDbDirectory::verify_table_files(const Manifest& manifest) const {
 }
 
 Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifest) const {
-  const auto names = files_.list(path_);
+  const auto names = files_.list_store(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   std::vector<LiveLog> logs;
   bool found = false;
@@ -424,10 +456,11 @@ Status LevelDbDirectory::verify_tables() const {
     leveldb::RandomAccessFile* opened = nullptr;
     leveldb::Status status = files_.env().NewRandomAccessFile(file(*name), &opened);
     const std::unique_ptr<leveldb::RandomAccessFile> bytes(opened);
+    if (!status.ok()) return explain_unreadable(translate(status));
     leveldb::Table* table = nullptr;
     leveldb::Options options;
     options.paranoid_checks = true;
-    if (status.ok()) status = leveldb::Table::Open(options, bytes.get(), size, &table);
+    status = leveldb::Table::Open(options, bytes.get(), size, &table);
     const std::unique_ptr<leveldb::Table> owned(table);
     if (status.ok()) {
       leveldb::ReadOptions read;

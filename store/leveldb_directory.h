@@ -61,6 +61,12 @@ class LevelDbDirectory {
   Status mark_unfinished() const;  ///< Called before LevelDB creates its files,
   Status mark_complete() const;    ///< and when they are durable: it is a store of this format.
 
+  /// What is said where no store may be made: kNotFound, unless the contents were taken for empty
+  /// and parts of a store can be seen.
+  [[nodiscard]] Status no_store(Contents contents) const;
+  /// Whether a store may be made in a directory whose list was empty: kIoError if parts of a store
+  /// can be seen after all.
+  Status verify_empty() const;
   /// Whether an unfinished store may be emptied: kCorruption when there is data in it after all.
   Status verify_unfinished() const;
 
@@ -84,7 +90,7 @@ class LevelDbDirectory {
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
   [[nodiscard]] std::string lock_file() const { return file("PV2-LOCK"); }
   [[nodiscard]] std::string mark_file() const { return file(std::string(kMark)); }
-  [[nodiscard]] bool has_marker() const;
+  [[nodiscard]] Result<bool> has_marker() const;
   /// The log that was written last; for messages.
   [[nodiscard]] std::string newest_log() const;
   /// The status "`file` of this store is damaged: `what`". For a store that has not been changed
@@ -102,6 +108,7 @@ class LevelDbDirectory {
   Result<std::optional<ShownFile>> verify_logs(const Manifest& manifest, bool has_step_log) const;
   Result<std::string> table_file(const Manifest& manifest, std::uint64_t number) const;
   Status missing(const Manifest& manifest, const std::string& name) const;
+  Status missing(const std::string& name) const;
 
   const std::string path_;
   const LevelDbFiles files_;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 
@@ -26,6 +27,11 @@ Status translate(const leveldb::Status& status) {
     return Status(StatusCode::kStorageFull, std::move(message));
   }
   return Status(StatusCode::kIoError, std::move(message));
+}
+
+Status not_absent(const Status& status) {
+  if (status.code() != StatusCode::kNotFound) return status;
+  return Status(StatusCode::kIoError, std::string(status.message()));
 }
 
 Status sync_directory(const std::string& directory) {
@@ -58,6 +64,19 @@ Result<std::string> LevelDbFiles::read(const std::string& path) const {
   return text;
 }
 
+// access(), by which LevelDB's FileExists() looks, does not tell what is absent from what it could
+// not look at.
+Result<bool> LevelDbFiles::exists(const std::string& path) const {
+  if (env_.FileExists(path)) return true;
+  std::uint64_t bytes = 0;
+  const Status looked = translate(env_.GetFileSize(path, &bytes));
+  // An earlier part of the path may be a file.
+  const bool is_below_a_file = looked.message().ends_with(std::generic_category().message(ENOTDIR));
+  if (looked.code() == StatusCode::kNotFound || is_below_a_file) return false;
+  if (!looked.ok()) return looked.with_context("looking for " + path);
+  return true;
+}
+
 Status LevelDbFiles::replace(const std::string& path, std::string_view text) const {
   const std::string draft = path + ".new";
   leveldb::WritableFile* opened = nullptr;
@@ -82,6 +101,16 @@ Result<std::vector<std::string>> LevelDbFiles::list(const std::string& directory
   std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
   std::sort(names.begin(), names.end());
   return names;
+}
+
+Result<std::vector<std::string>> LevelDbFiles::list_store(const std::string& directory) const {
+  auto names = list(directory);
+  if (!names.ok()) return not_absent(names.status());
+  if (std::binary_search(names->begin(), names->end(), kStoreMarker)) return names;
+  return Status(StatusCode::kIoError,
+                "listing " + directory + ": the list is without " + std::string(kStoreMarker) +
+                    ", which was there before: the store is out of sight, or was moved or "
+                    "removed. Nothing was changed; try again when the path leads to the store");
 }
 
 }  // namespace pv2

@@ -57,7 +57,7 @@ Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std
   if (!contents.ok()) return contents.status();
   if (*contents != LevelDbDirectory::Contents::kStore &&
       *contents != LevelDbDirectory::Contents::kOlderStore) {
-    return Status(StatusCode::kNotFound, "there is no store at " + path);
+    return impl.directory().no_store(*contents);
   }
   // Until here, and in this call, nothing is changed.
   impl.accept_lost_commits();

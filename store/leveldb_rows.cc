@@ -41,6 +41,12 @@ constexpr int kFilterBitsPerKey = 10;
 leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
+// LevelDB gives the answer "there is no such key" no text. With a text, kNotFound is the system's
+// answer for a file, which says nothing about the key.
+bool is_absent(const leveldb::Status& found) {
+  return found.IsNotFound() && found.ToString() == "NotFound: ";
+}
+
 leveldb::ReadOptions checked() {
   leveldb::ReadOptions options;
   options.verify_checksums = true;
@@ -75,6 +81,7 @@ Status LevelDbRows::open(bool create, std::vector<ShownFile> shown) noexcept {
   leveldb::Options options;
   options.env = &env_;
   options.create_if_missing = create;
+  options.error_if_exists = create;
   options.paranoid_checks = true;
   options.write_buffer_size = options_.write_buffer_bytes;
   options.block_cache = cache_.get();
@@ -106,13 +113,13 @@ bool LevelDbRows::is_held_by_another(const Status& opened) const {
 Status LevelDbRows::read_own_rows() {
   std::string value;
   leveldb::Status found = db_->Get(checked(), slice(kSequenceKey), &value);
-  if (found.IsNotFound()) return Status();  // no checkpoint was ever made
+  if (is_absent(found)) return Status();  // no checkpoint was ever made
   if (!found.ok()) return explain(found, "opening");
   if (value.size() < kSequenceBytes) return too_short(kSequenceKey);
   last_.value = read_fixed64(value.data());
 
   found = db_->Get(checked(), slice(kSegmentKey), &value);
-  if (found.IsNotFound()) return Status();  // a store from before there was a log
+  if (is_absent(found)) return Status();  // a store from before there was a log
   if (!found.ok()) return explain(found, "opening");
   if (value.size() < kSequenceBytes + kSegmentBytes) return too_short(kSegmentKey);
   next_segment_.value = read_fixed64(value.data() + kSequenceBytes);
@@ -129,7 +136,7 @@ Status LevelDbRows::take_over() {
 Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) const noexcept {
   std::string value;
   const leveldb::Status found = db_->Get(checked(), slice(full_key), &value);
-  if (found.IsNotFound()) return std::optional<std::string>();
+  if (is_absent(found)) return std::optional<std::string>();
   if (!found.ok()) {
     return explain(found, fmt::format("reading {} of", describe_key(full_key)));
   }
@@ -191,7 +198,7 @@ Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint,
 // LevelDB says that a block is damaged, but not in which file; so the tables are read until the
 // damaged one is found, provided that none has been changed yet.
 Status LevelDbRows::explain(const leveldb::Status& failure, std::string_view act) const {
-  const Status status = translate(failure);
+  const Status status = not_absent(translate(failure));
   const bool is_damaged = status.code() == StatusCode::kCorruption;
   Status where = is_damaged && env_.defers() ? directory_.verify_tables() : Status();
   return where.ok() ? status.with_context(fmt::format("{} store {}", act, directory_.path()))

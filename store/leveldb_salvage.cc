@@ -138,6 +138,7 @@ void note(SalvageReport& done, std::string_view what) {
 
 Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_step_log) {
   const auto unsupported = [](const Status& cause) {
+    if (cause.code() != StatusCode::kCorruption) return cause;  // what is damaged is not known
     return Status(
         StatusCode::kNotSupported,
         fmt::format("salvage only cuts the end of a write-ahead log: {}", cause.message()));

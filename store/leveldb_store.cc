@@ -94,17 +94,23 @@ Status LevelDbProcedureStore::Impl::write_checkpoint(const Overlay::Checkpoint& 
 // is opened. It is called after a write as well, because the directory may go at any moment.
 Status LevelDbProcedureStore::Impl::look_at_directory() const {
   if (!options_.env.has_value()) return lock_.check(directory_.lock_file(), directory_.path());
-  return directory_.has_marker() ? Status() : store_is_gone(directory_.path(), "its marker is");
+  const auto marked = directory_.has_marker();
+  if (!marked.ok()) return marked.status();
+  return *marked ? Status() : store_is_gone(directory_.path(), "its marker is");
 }
 
 Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
   Status written = is_taken_over_ ? Status() : take_over();
   if (written.ok()) written = log_.append(unit);
   // If it was removed or moved, that is why something else has failed, too.
-  if (Status there = look_at_directory(); !there.ok()) written = std::move(there);
+  if (Status there = look_at_directory(); !there.ok()) {
+    written = written.ok() ? std::move(there)
+                           : Status(there.code(), fmt::format("{}. What failed first: {}",
+                                                              there.message(), written.message()));
+  }
   if (written.ok()) written = mark_.raise({unit.front()->sequence.value + unit.size() - 1});
   if (written.ok()) return Status();
-  return written.with_context(
+  return not_absent(written).with_context(
       fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
 }
 

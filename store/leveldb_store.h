@@ -92,6 +92,8 @@ class LevelDbProcedureStore::Impl final : public UnitWriter, private CheckpointW
   }
   Status acquire();
   Status start_committer(CommitSink& sink);
+  Status open_files();
+  Status create_files(LevelDbDirectory::Contents contents);
   Status look_at_files(std::vector<ShownFile>& shown);
   Status recover();
   Status compare_with_mark() const;

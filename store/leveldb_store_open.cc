@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "leveldb_store.h"
+#include "system_env.h"
 
 namespace pv2 {
 namespace {
@@ -41,7 +42,7 @@ Status check_options(const LevelDbOptions& options) {
 }
 
 leveldb::Env& env_of(const LevelDbOptions& options) {
-  if (!options.env.has_value()) return *leveldb::Env::Default();
+  if (!options.env.has_value()) return system_env();
   auto* const* const env = std::any_cast<leveldb::Env*>(&options.env);
   PV2_ASSERT(env != nullptr && *env != nullptr,
              "LevelDbOptions::env holds a leveldb::Env*, not a pointer to a class derived from it");
@@ -110,10 +111,8 @@ Status LevelDbProcedureStore::Impl::acquire() {
   using Contents = LevelDbDirectory::Contents;
   auto contents = directory_.examine();
   if (!contents.ok()) return contents.status();
-  const Status no_store(StatusCode::kNotFound,
-                        fmt::format("there is no store at {}", directory_.path()));
   const bool nothing = *contents == Contents::kMissing || *contents == Contents::kEmpty;
-  if (nothing && !options_.create_if_missing) return no_store;
+  if (nothing && !options_.create_if_missing) return directory_.no_store(*contents);
   if (*contents == Contents::kMissing) {
     Status status = directory_.create();
     if (!status.ok()) return status;
@@ -127,20 +126,34 @@ Status LevelDbProcedureStore::Impl::acquire() {
 
   is_older_format_ = *contents == Contents::kOlderStore;
   const bool create = *contents != Contents::kStore && !is_older_format_;
-  Status status;
-  if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
-  if (status.ok() && create && !options_.create_if_missing) return no_store;
+  if (*contents == Contents::kUnfinished) {
+    if (Status status = directory_.verify_unfinished(); !status.ok()) return status;
+  }
+  if (create && !options_.create_if_missing) return directory_.no_store(*contents);
+  return not_absent(create ? create_files(*contents) : open_files());
+}
+
+Status LevelDbProcedureStore::Impl::open_files() {
   std::vector<ShownFile> shown;
-  if (status.ok()) status = create ? directory_.mark_unfinished() : look_at_files(shown);
-  if (status.ok() && *contents == Contents::kUnfinished) {
+  Status status = look_at_files(shown);
+  if (status.ok()) status = rows_.open(std::move(shown));
+  return status.ok() ? recover() : status;
+}
+
+Status LevelDbProcedureStore::Impl::create_files(LevelDbDirectory::Contents contents) {
+  const bool is_unfinished = contents == LevelDbDirectory::Contents::kUnfinished;
+  Status status = is_unfinished ? Status() : directory_.verify_empty();
+  if (status.ok() && !options_.env.has_value()) status = look_at_directory();
+  if (status.ok()) status = directory_.mark_unfinished();
+  if (status.ok() && is_unfinished) {
     leveldb::Options remove;
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
-  if (status.ok()) status = create ? rows_.create() : rows_.open(std::move(shown));
+  if (status.ok()) status = rows_.create();
   // Whoever made the directory may have died, or may not know, that its name has to be synced.
-  if (status.ok() && create) status = directory_.sync_name();
-  if (status.ok() && create) status = directory_.mark_complete();
+  if (status.ok()) status = directory_.sync_name();
+  if (status.ok()) status = directory_.mark_complete();
   return status.ok() ? recover() : status;
 }
 
@@ -184,7 +197,9 @@ Status LevelDbProcedureStore::Impl::recover() {
   if (recovered_.damage && !accepts_lost_commits_) return log_is_damaged(*recovered_.damage);
   for (auto& segment : recovered_.segments) overlay_.add(std::move(segment));
   recovered_.segments.clear();
-  return accepts_lost_commits_ ? Status() : compare_with_mark();
+  Status status = accepts_lost_commits_ ? Status() : compare_with_mark();
+  // What was not there, a log or the marks, is absent only if the directory is still the store's.
+  return status.ok() ? look_at_directory() : status;
 }
 
 // If the step log does not begin where the database ends, the end of the database's log may be what

@@ -110,9 +110,13 @@ Status StoreLock::acquire(const std::string& file, const std::string& store) {
 Status StoreLock::check(const std::string& file, const std::string& store) const {
   PV2_ASSERT(fd_ >= 0, "a store looks for its lock while it has one");
   struct stat named {};
-  const bool same =
-      ::stat(file.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_;
-  return same ? Status() : store_is_gone(store, file + " is");
+  const int error = ::stat(file.c_str(), &named) == 0 ? 0 : errno;
+  if (error == 0 && named.st_dev == device_ && named.st_ino == inode_) return Status();
+  if (error == 0 || error == ENOENT || error == ENOTDIR) return store_is_gone(store, file + " is");
+  return Status(StatusCode::kIoError,
+                fmt::format("store {}: cannot look at {}: {}; so whether the store is still at its "
+                            "path is not known. Start the process again when that can be read",
+                            store, file, std::generic_category().message(error)));
 }
 
 void StoreLock::release() noexcept {

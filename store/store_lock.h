@@ -32,7 +32,8 @@ class StoreLock {
   void release() noexcept;
 
   /// Whether `file` is still the one that is locked (if not, kIoError): after its directory is
-  /// removed or moved away, this process would go on with files that nobody will find.
+  /// removed or moved away, this process would go on with files that nobody will find. Also
+  /// kIoError, with other words: that cannot be found out.
   [[nodiscard]] Status check(const std::string& file, const std::string& store) const;
 
  private:

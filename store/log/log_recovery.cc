@@ -30,7 +30,7 @@ class Reader {
   }
 
   Status read(const LevelDbFiles& files, const std::string& directory) {
-    const auto names = files.list(directory);
+    const auto names = files.list_store(directory);
     if (!names.ok()) return names.status();
     for (const std::string& name : *names) {
       if (!SegmentPool::is_name(name)) continue;

@@ -14,7 +14,7 @@ namespace {
 
 class SystemFiles final : public SegmentFiles {
   Result<std::unique_ptr<SegmentFile>> create(const std::string& path) override {
-    return open_system_file(path, O_CREAT);
+    return open_system_file(path, O_CREAT | O_EXCL);
   }
   Result<std::unique_ptr<SegmentFile>> open(const std::string& path) override {
     return open_system_file(path, 0);

@@ -91,6 +91,7 @@ Status SegmentPool::prepare() {
     } else {
       if (in_use_ >= options_.files_max) return Status();
       file.name = fmt::format("{}{}", kFilePrefix, ++highest_);
+      file.is_new = true;
     }
     has_another = in_use_ != 0 || file.bytes != 0;
     ++in_use_;
@@ -118,8 +119,9 @@ Status SegmentPool::fill(File& file, std::size_t bytes, bool keep_reserve) const
     }
   }
   // A file that had a name is not made again: its name would have to be synced.
-  const auto opened = file.bytes == 0 ? files_.create(path) : files_.open(path);
+  const auto opened = file.is_new ? files_.create(path) : files_.open(path);
   Status status = opened.status();
+  if (status.ok()) file.is_new = false;
   for (std::size_t at = file.bytes; status.ok() && at < bytes; at += zeros.size()) {
     status = (*opened)->write(at, std::string_view(zeros).substr(0, bytes - at));
   }

@@ -35,6 +35,7 @@ class SegmentPool {
   struct File {
     std::string name;
     std::size_t bytes = 0;  ///< 0: it could not be filled yet, and is not used.
+    bool is_new = false;    ///< It has not been made yet.
   };
 
   /// Whether `name` is that of a file of a log: the prefix, then a number.

@@ -166,7 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Files files = files_of(input);
 
   testing::CrashEnv env;
-  env.set_contents("store/PV2-OTHER", "");
+  env.set_contents("store/PV2-STORE", "");
   if (with_store) {
     for (const std::string& file : fresh_store().files()) {
       env.set_contents(file, fresh_store().contents(file));

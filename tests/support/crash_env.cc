@@ -507,7 +507,14 @@ leveldb::Status CrashEnv::cut(const FilePointer& file, const std::string& name, 
 
 Result<std::unique_ptr<SegmentFile>> CrashEnv::open(const std::string& file) {
   if (!is_off() && !FileExists(file)) return translated(no_such_file(file));
-  return create(file);
+  return overwrite_file(file);
+}
+
+Result<std::unique_ptr<SegmentFile>> CrashEnv::create(const std::string& file) {
+  if (!is_off() && FileExists(file)) {
+    return translated(leveldb::Status::IOError(file, "File exists"));
+  }
+  return overwrite_file(file);
 }
 
 Result<std::uint64_t> CrashEnv::free_bytes(const std::string& directory) {
@@ -518,7 +525,7 @@ Result<std::uint64_t> CrashEnv::free_bytes(const std::string& directory) {
   return used < state_->space ? state_->space - used : 0;
 }
 
-Result<std::unique_ptr<SegmentFile>> CrashEnv::create(const std::string& file) {
+Result<std::unique_ptr<SegmentFile>> CrashEnv::overwrite_file(const std::string& file) {
   leveldb::WritableFile* opened = nullptr;
   const leveldb::Status status = NewAppendableFile(file, &opened);
   const std::unique_ptr<leveldb::WritableFile> closes(opened);
@@ -640,7 +647,7 @@ leveldb::Status CrashEnv::RemoveDir(const std::string& directory) {
 
 leveldb::Status CrashEnv::GetFileSize(const std::string& file, std::uint64_t* size) {
   const std::lock_guard lock(state_->mutex);
-  const FilePointer at = state_->find_file(file);
+  const FilePointer at = state_->find(file);  // a directory has a size, too
   if (!at) return no_such_file(file);
   *size = at->bytes.size();
   return leveldb::Status::OK();

@@ -133,6 +133,7 @@ class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
   leveldb::Status cut(const FilePointer& file, const std::string& name, std::uint64_t life,
                       std::size_t bytes);
   leveldb::Status sync(const FilePointer& file, const std::string& name, std::uint64_t life);
+  Result<std::unique_ptr<SegmentFile>> overwrite_file(const std::string& file);
   leveldb::Status open_writable(const std::string& file, bool keep, leveldb::WritableFile** result);
   [[nodiscard]] std::uint64_t life() const;
 

@@ -54,6 +54,17 @@ TEST_CASE(
   REQUIRE(ground.env.files().size() == 5);
 }
 
+TEST_CASE("a file that the pool was not told of is left alone, and so is every later attempt") {
+  Ground ground;
+  ground.env.set_contents("store/PV2-STEPS-1", "acknowledged");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CHECK(ground.pool.prepare().code() == StatusCode::kIoError);
+    CHECK_FALSE(ground.pool.has_free());
+    CHECK(ground.env.files() == std::vector<std::string>{"store/PV2-STEPS-1"});
+    CHECK(ground.env.contents("store/PV2-STEPS-1") == "acknowledged");
+  }
+}
+
 TEST_CASE("a file that is free is used again, the largest first, and grows to the size wanted") {
   Ground ground;
   auto first = *ground.next();

@@ -42,7 +42,9 @@ class SegmentFile {
 class SegmentFiles {
  public:
   virtual ~SegmentFiles() = default;
-  /// Opens `path` for writing, and makes an empty file if there is none.
+  /// Makes the empty file `path` and opens it for writing. If there is such a file, fails and
+  /// leaves it alone: it was out of sight when the store looked, and may hold what was
+  /// acknowledged.
   virtual Result<std::unique_ptr<SegmentFile>> create(const std::string& path) = 0;
   /// Opens `path` for writing; there has to be such a file.
   virtual Result<std::unique_ptr<SegmentFile>> open(const std::string& path) = 0;
