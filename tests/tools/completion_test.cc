@@ -61,6 +61,14 @@ TEST_CASE("a hostile line is completed by nothing, and breaks nothing") {
   CHECK(candidates("scan }}}]]] '" + std::string(100'000, '\\')).empty());
 }
 
+TEST_CASE("a history that cannot be read to its end is not taken for a shorter one") {
+  const TemporaryDirectory directory;
+  const auto lines =
+      HistoryFile(directory.path("")).load();  // a directory opens, and cannot be read
+  CHECK(lines.status().code() == StatusCode::kIoError);
+  CHECK_THAT(lines.status().to_string(), ContainsSubstring("cannot be read"));
+}
+
 TEST_CASE("a history that has become long is shortened to its newest lines") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("state/history");

@@ -49,7 +49,7 @@ std::string HistoryFile::usual_path() {
 
 Result<std::vector<std::string>> HistoryFile::load() const {
   std::error_code error;
-  if (!fs::exists(path_, error)) return std::vector<std::string>();
+  if (!fs::exists(path_, error) && !error) return std::vector<std::string>();
   std::ifstream file(path_);
   if (!file) return failed("read", path_);
   std::vector<std::string> lines;
@@ -57,6 +57,7 @@ Result<std::vector<std::string>> HistoryFile::load() const {
   while (std::getline(file, line)) {
     if (!line.empty()) lines.push_back(line);
   }
+  if (file.bad()) return failed("read", path_);  // what was read is not all
   if (lines.size() <= kLinesMax) return lines;
   const bool long_file = lines.size() > 2 * kLinesMax;
   lines.erase(lines.begin(), lines.end() - kLinesMax);
