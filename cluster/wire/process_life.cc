@@ -28,11 +28,11 @@ sigset_t end_signals() {
   return set;
 }
 
-// False: the input has ended.
+// False: the input has ended. In an input that does not block there may be nothing yet.
 bool read_input() {
   char block[256];
   const ssize_t got = ::read(STDIN_FILENO, block, sizeof block);
-  return got > 0 || (got < 0 && errno == EINTR);
+  return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
 }  // namespace
@@ -60,7 +60,10 @@ void die_with_parent() {
 }
 
 void wait_for_end_of_input() {
-  while (read_input()) continue;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  do {
+    static_cast<void>(::poll(&input, 1, -1));
+  } while (read_input());
 }
 
 EndRequest::EndRequest() {

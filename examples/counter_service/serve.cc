@@ -5,6 +5,7 @@
 #include "serve.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <pv2/rpc/tcp_transport.h>
 #include <pv2/store/leveldb_procedure_store.h>
 #include <sys/prctl.h>
@@ -57,9 +58,11 @@ class Teller : public std::enable_shared_from_this<Teller> {
 
 void wait_for_end_of_input() {
   char block[256];
+  pollfd input{STDIN_FILENO, POLLIN, 0};
   while (true) {
+    static_cast<void>(::poll(&input, 1, -1));  // the input may be one that does not block
     const ssize_t got = ::read(STDIN_FILENO, block, sizeof block);
-    if (got == 0 || (got < 0 && errno != EINTR)) return;
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) return;
   }
 }
 
