@@ -4,21 +4,25 @@
 
 #include "master/peer_storage_port.h"
 
-#include <chrono>
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "storage/peer_silence.h"
 
 namespace pv2::cluster {
 namespace {
 
-// A file system that answers at all reads a small file in less, also one that is far away and busy.
-constexpr Duration kAnswerMax = std::chrono::seconds(10);
-
 Status no_answer(const std::string& root) {
-  return {
-      StatusCode::kUnavailable,
-      "the directory " + root +
-          " of the peer has not answered for 10 s; mend the file system that it is on, or abort "
-          "this change of the peer"};
+  return {StatusCode::kUnavailable, silence_of_peer(root, "abort this change of the peer")};
+}
+
+Status no_turn(const std::string& root) {
+  return {StatusCode::kUnavailable,
+          fmt::format("the directory {} of the peer was not read within 10 s: reads in directories "
+                      "of other clusters hang, and come first; mend the file systems that those "
+                      "are on, or abort this change of the peer",
+                      root)};
 }
 
 }  // namespace
@@ -46,19 +50,31 @@ void PeerStoragePort::is_own_cluster(std::string root, Completion<Result<bool>> 
 }
 
 void PeerStoragePort::read_id(const std::string& root, const Completion<Result<bool>>& done) {
-  // Of a completion only the first call counts.
-  tasks_.after(kAnswerMax, [root, done] { done(no_answer(root)); });
+  tasks_.after(kPeerAnswerMax, [this, root, done] { give_up(root, done); });
   const auto [read, is_new] = under_way_.try_emplace(root);
-  std::erase_if(read->second, [](const auto& waiting) { return !waiting.is_awaited(); });
-  read->second.push_back(done);
+  Waiting& waiting = read->second.waiting;
+  std::erase_if(waiting, [](const auto& one) { return !one.is_awaited(); });
+  waiting.push_back(done);
   // A file system that hangs does not collect reads.
   if (!is_new) return;
   peer_reads_.run([this, peers = peers_, root, post = tasks_.poster()] {
+    post([this, root] { under_way_.at(root).begun = tasks_.now(); });
     post([this, root, is_own = peers.is_own_cluster(root)] {
       const auto ended = under_way_.extract(root);
-      for (const auto& waiting : ended.mapped()) waiting(is_own);
+      for (const auto& one : ended.mapped().waiting) one(is_own);
     });
   });
+}
+
+// Of a completion only the first call counts.
+void PeerStoragePort::give_up(const std::string& root, const Completion<Result<bool>>& done) {
+  const auto read = under_way_.find(root);
+  if (read == under_way_.end() || !done.is_awaited()) return;
+  const std::optional<SteadyTime> begun = read->second.begun;
+  if (!begun) return done(no_turn(root));
+  const Duration left = *begun + kPeerAnswerMax - tasks_.now();
+  if (left <= Duration::zero()) return done(no_answer(root));
+  tasks_.after(left, [root, done] { done(no_answer(root)); });
 }
 
 void PeerStoragePort::has_queues(std::string id, Completion<Result<bool>> done) {

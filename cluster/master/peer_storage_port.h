@@ -4,8 +4,9 @@
 // may be on a file system that hangs, so it is read on a queue of its own, one read at a time for
 // each directory.
 //
-// How it fails: a read that takes too long is kUnavailable for those who wait for it. It stays
-// under way, and whoever asks for the same directory meanwhile gets its answer.
+// How it fails: a read that takes too long, or that waits too long for others, is kUnavailable for
+// those who wait for it. It stays under way, and whoever asks for the same directory meanwhile gets
+// its answer.
 
 #pragma once
 
@@ -13,6 +14,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,13 +45,18 @@ class PeerStoragePort final : public PeerStorage {
 
  private:
   using Waiting = std::vector<Completion<Result<bool>>>;
+  struct Read {
+    Waiting waiting{};
+    std::optional<SteadyTime> begun{};  ///< None: it waits in the queue.
+  };
 
   void read_id(const std::string& root, const Completion<Result<bool>>& done);
+  void give_up(const std::string& root, const Completion<Result<bool>>& done);
 
   const PeerFiles& peers_;
   WorkQueue& queue_;
   WorkQueue& peer_reads_;
-  std::map<std::string, Waiting> under_way_;  ///< Reads, by directory. Used on the loop.
+  std::map<std::string, Read> under_way_;  ///< By directory. Used on the loop.
   LoopTasks tasks_;
 };
 

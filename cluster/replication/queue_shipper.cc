@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "storage/peer_silence.h"
+
 namespace pv2::cluster {
 namespace {
 
@@ -16,8 +18,6 @@ constexpr Duration kPauseMin = std::chrono::milliseconds(100);
 constexpr Duration kPauseMax = std::chrono::seconds(10);
 // How often a queue that may not ship looks how far behind it is.
 constexpr Duration kMeasureEvery = std::chrono::seconds(5);
-// A directory that has not answered for so long is told to people.
-constexpr Duration kAnswerMax = std::chrono::seconds(10);
 
 Result<std::string> read_id(const FileTree& files, const std::string& root) {
   Result<std::string> id = files.read(ClusterLayout(root).cluster_id());
@@ -62,6 +62,7 @@ void QueueShipper::when_current(std::function<void()> current) {
   waiting_.push_back(std::move(current));
 }
 
+// A read of the peer's id does not count: what follows it goes by the peer as it is then.
 void QueueShipper::outdate() { is_outdated_ = is_busy_ && !reads_id_since_; }
 
 void QueueShipper::become_current() {
@@ -93,10 +94,8 @@ QueueStatus QueueShipper::status() const {
 }
 
 std::string QueueShipper::problem() const {
-  if (reads_id_since_ && ground_.tasks.now() - *reads_id_since_ >= kAnswerMax) {
-    return "the directory " + peer_root_ +
-           " of the peer does not answer, and nothing is shipped; mend the file system that it is "
-           "on, or remove the peer";
+  if (reads_id_since_ && ground_.tasks.now() - *reads_id_since_ >= kPeerAnswerMax) {
+    return silence_of_peer(peer_root_, "remove the peer; until then nothing is shipped");
   }
   return problem_.ok() ? "" : problem_.to_string();
 }
@@ -110,7 +109,7 @@ void QueueShipper::look() {
 void QueueShipper::begin() {
   become_current();
   if (is_enabled_) return read_peer_id();
-  read(Status(StatusCode::kUnavailable, "the peer was not looked at: it is disabled"));
+  read(std::nullopt);
 }
 
 void QueueShipper::read_peer_id() {
@@ -126,11 +125,17 @@ void QueueShipper::read_peer_id() {
   });
 }
 
-void QueueShipper::read(Result<std::string> peer_cluster) {
+void QueueShipper::read(std::optional<Result<std::string>> peer_cluster) {
   const auto found = std::make_shared<Found>();
-  Question question{queue_,  recorded_,  std::nullopt, peer_root_, std::move(peer_cluster),
-                    tables_, is_enabled_};
-  if (!is_of_dead()) question.durable_end = durable_end_();
+  const Question question{
+      .queue = queue_,
+      .recorded = recorded_,
+      .durable_end = is_of_dead() ? std::nullopt : std::optional(durable_end_()),
+      .peer_root = peer_root_,
+      .peer_cluster = std::move(peer_cluster),
+      .tables = tables_,
+      .is_enabled = is_enabled_,
+  };
   ground_.work.run([self = shared_from_this(), found, question, ground = ground_,
                     post = ground_.tasks.poster()] {
     read_now(ground, question, *found);
@@ -154,7 +159,7 @@ void QueueShipper::read_now(const ShipperGround& ground, Question question, Foun
 void QueueShipper::read_part(const ShipperGround& ground, const Question& question, Found& found) {
   const StoredQueue& queue = question.queue;
   const Result<std::string> own = read_id(ground.files, ground.layout.root());
-  const Result<std::string>& other = question.peer_cluster;
+  const Result<std::string>& other = question.peer_cluster.value();  // the peer is enabled
   found.status = own.ok() ? other.status() : own.status();
   if (!found.status.ok()) return;
   found.filter = {question.tables, *own, *other};

@@ -113,14 +113,15 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
     std::optional<LogPosition> recorded;
     std::optional<LogPosition> durable_end;
     std::string peer_root;
-    Result<std::string> peer_cluster;  ///< Its id.
+    std::optional<Result<std::string>> peer_cluster;  ///< Its id. None: it was not read.
     std::vector<TableName> tables;
     bool is_enabled = false;
   };
 
   void begin();
   void read_peer_id();
-  void read(Result<std::string> peer_cluster);
+  /// `peer_cluster`: its id. None: it was not read, because the peer is disabled.
+  void read(std::optional<Result<std::string>> peer_cluster);
   static void read_now(const ShipperGround& ground, Question question, Found& found);
   static void read_part(const ShipperGround& ground, const Question& question, Found& found);
   void take(const FoundPointer& found);
@@ -134,7 +135,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   void go_back(LogPosition stored);
   void go_on(const FoundPointer& found);
   void rest(const Status& problem);
-  /// The peer changes: what is under way was begun before.
+  /// The peer changes, or the shipper stops: what is under way was begun before.
   void outdate();
   void become_current();
   void become_idle();

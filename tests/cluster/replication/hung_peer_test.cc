@@ -3,10 +3,12 @@
 // The file system of a peer's directory hangs: a read there does not come back. That keeps nobody
 // from anything but the work with this peer.
 
+#include <leveldb/env.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/procedures/remove_peer.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "cluster/master/parts_world.h"
@@ -94,6 +96,18 @@ TEST_CASE("a server goes on while the directory of a peer hangs, and the peer ca
 
 namespace {
 
+/// Calls back before it opens a file.
+class SlowEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit SlowEnv(CrashEnv& env) : EnvWrapper(env.as_env()) {}
+  leveldb::Status NewSequentialFile(const std::string& file,
+                                    leveldb::SequentialFile** result) override {
+    on_open(file);
+    return target()->NewSequentialFile(file, result);
+  }
+  std::function<void(const std::string& file)> on_open = [](const std::string&) {};
+};
+
 /// The port, with a queue for reads of peers that the test runs.
 struct Port : parts_world::PartsWorld {
   using Answer = parts_world::Wait<Result<bool>>;
@@ -111,13 +125,39 @@ struct Port : parts_world::PartsWorld {
 
   Disk disk;
   cluster::ManualWorkQueue peer_reads;
-  cluster::PeerFiles peers{disk.files, cluster::ClusterLayout("/root")};
+  SlowEnv env{disk.env};
+  cluster::FileTree files{env, disk.env.directory_sync()};
+  cluster::PeerFiles peers{files, cluster::ClusterLayout("/root")};
   cluster::PeerStoragePort port{transport, peers, work, peer_reads};
 };
 
 }  // namespace
 
-TEST_CASE("a read in a directory that hangs is given up, and is the only one of that directory") {
+TEST_CASE("a read of a peer that hangs is given up when it has had its time") {
+  Port world;
+  Port::Answer answer;
+  world.ask("/other", answer);
+  world.run_for(8s);  // it waits for other reads
+  int opened = 0;
+  world.env.on_open = [&](const std::string& file) {
+    if (file != cluster::ClusterLayout("/other").cluster_id()) return;
+    ++opened;
+    world.run_for(9s);
+    CHECK_FALSE(answer.is_answered());
+    world.run_for(2s);
+    REQUIRE(answer.is_answered());
+  };
+
+  CHECK(world.peer_reads.run_one());
+
+  CHECK(opened == 1);
+  CHECK(answer.answer().status().code() == StatusCode::kUnavailable);
+  const std::string message(answer.answer().status().message());
+  CHECK(message.find("the directory /other of the peer does not answer") != std::string::npos);
+}
+
+TEST_CASE(
+    "a read of a peer that waits for others is given up, and is the only one of its directory") {
   Port world;
   Port::Answer first;
   Port::Answer second;
@@ -127,11 +167,13 @@ TEST_CASE("a read in a directory that hangs is given up, and is the only one of 
   CHECK_FALSE(first.is_answered());
   world.run_for(2s);
   CHECK(first.answer().status().code() == StatusCode::kUnavailable);
-  CHECK(first.answer().status().message().find("/root") != std::string_view::npos);
+  const std::string message(first.answer().status().message());
+  CHECK(message.find("the directory /root of the peer was not read") != std::string::npos);
+  CHECK(message.find("of other clusters hang") != std::string::npos);
 
   world.ask("/root", second);
   world.ask("/other", other);
-  CHECK(world.peer_reads.run_one());  // it hangs no more
+  CHECK(world.peer_reads.run_one());  // the others hang no more
   world.settle();
   CHECK(second.answer().value());
   CHECK_FALSE(other.is_answered());
