@@ -24,69 +24,70 @@ std::set<std::tuple<std::string, ServerName, ServerName>> holders(
 
 }  // namespace
 
-OldFiles::Sweep OldFiles::sweep_logs(SteadyTime now) {
-  Sweep sweep;
-  if (Status bad = remove_logs(now, sweep); !bad.ok()) sweep.status = bad;
-  return sweep;
+// Begins to count for a path that it has not seen before.
+std::vector<std::string> OldFiles::too_old(Since& since, const std::vector<std::string>& unneeded,
+                                           SteadyTime now, Duration kept) const {
+  Since still;
+  std::vector<std::string> old;
+  for (const std::string& path : unneeded) {
+    const auto known = since.find(path);
+    const SteadyTime first = known == since.end() ? now : known->second;
+    still.emplace(path, first);
+    if (now - first >= kept && old.size() < options_.removals_max) old.push_back(path);
+  }
+  since = std::move(still);
+  return old;
 }
 
-OldFiles::Sweep OldFiles::sweep_archive(SteadyTime now) {
-  Sweep sweep;
-  sweep.status = remove_archived(now, sweep);
-  return sweep;
-}
-
-bool OldFiles::is_over(Since& since, const std::string& path, SteadyTime now, Duration kept) {
-  return now - since.emplace(path, now).first->second >= kept;
-}
-
-Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Sweep& sweep) const {
+Result<std::optional<OldFiles::Needed>> OldFiles::first_needed() const {
   const auto first = queues_.all();
   if (!first.ok()) return first.status();
   const auto second = queues_.all();
   if (!second.ok()) return second.status();
-  if (holders(*first) != holders(*second)) return std::optional<FirstNeeded>();
-  FirstNeeded needed;
+  if (holders(*first) != holders(*second)) return std::optional<Needed>();
+  Needed needed;
   for (const auto& queues : {*first, *second}) {
     for (const StoredQueue& queue : queues) {
       // A queue whose position is not known may need any log.
       const std::uint64_t first_log = queue.problem.ok() ? queue.position.log : 0;
-      if (sweep.status.ok()) sweep.status = queue.problem;
-      const auto [log, is_new] = needed.emplace(queue.owner, first_log);
+      if (needed.problem.ok()) needed.problem = queue.problem;
+      const auto [log, is_new] = needed.first_logs.emplace(queue.owner, first_log);
       if (!is_new) log->second = std::min(log->second, first_log);
     }
   }
   return std::optional(std::move(needed));
 }
 
-Status OldFiles::remove_logs(SteadyTime now, Sweep& sweep) {
+OldFiles::Sweep OldFiles::sweep_logs(SteadyTime now) {
   const Result<std::vector<std::string>> names = files_.list(layout_.old_wals());
-  if (!names.ok()) return names.status();
-  const auto needed = first_needed(sweep);
-  if (!needed.ok()) return needed.status();
+  if (!names.ok()) return {.status = names.status()};
+  const auto needed = first_needed();
+  if (!needed.ok()) return {.status = needed.status()};
   if (!needed->has_value()) return {};
 
-  Since since;
+  std::vector<std::string> unneeded;
   for (const std::string& name : *names) {
     const auto log = ClusterLayout::parse_old_wal(name);
     if (!log) continue;  // not ours
-    const auto first = (*needed)->find(log->server);
-    const bool is_needed =
-        log->kind == kUserLog && first != (*needed)->end() && log->number >= first->second;
+    const auto first = (*needed)->first_logs.find(log->server);
+    const bool is_needed = log->kind == kUserLog && first != (*needed)->first_logs.end() &&
+                           log->number >= first->second;
     if (is_needed) continue;
-    const std::string path = layout_.old_wals() + "/" + name;
-    if (const auto known = logs_since_.find(path); known != logs_since_.end()) since.insert(*known);
-    if (!is_over(since, path, now, options_.logs_kept)) continue;
-    if (sweep.removed == options_.removals_max) continue;
-    if (sweep.removed == 0) {
-      if (Status bad = sync_queues(); !bad.ok()) return bad;
-    }
-    if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
-    since.erase(path);
+    unneeded.push_back(layout_.old_wals() + "/" + name);
+  }
+  Sweep sweep{.status = (*needed)->problem};
+  const auto old = too_old(logs_since_, unneeded, now, options_.logs_kept);
+  if (old.empty()) return sweep;
+  Status status = sync_queues();
+  for (const std::string& path : old) {
+    if (status.ok()) status = files_.remove_file(path);
+    if (!status.ok()) break;
+    logs_since_.erase(path);
     ++sweep.removed;
   }
-  logs_since_ = std::move(since);
-  return sweep.removed == 0 ? Status() : files_.sync_directory(layout_.old_wals());
+  if (status.ok()) status = files_.sync_directory(layout_.old_wals());
+  if (!status.ok()) sweep.status = status;
+  return sweep;
 }
 
 Status OldFiles::sync_queues() const {
@@ -128,40 +129,38 @@ Result<std::optional<TableName>> OldFiles::next_table() {
   return last_table_;
 }
 
-Status OldFiles::remove_archived(SteadyTime now, Sweep& sweep) {
+OldFiles::Sweep OldFiles::sweep_archive(SteadyTime now) {
   const auto table = next_table();
-  if (!table.ok()) return table.status();
+  if (!table.ok()) return {.status = table.status()};
   if (!*table) return {};
   const std::string directory = parent_directory(layout_.archive(**table, "region"));
   const Result<std::vector<std::string>> names = files_.list(directory);
-  if (!names.ok()) return names.status();
+  if (!names.ok()) return {.status = names.status()};
   const auto needed = tables_.references(**table);
-  if (!needed.ok()) return needed.status();
+  if (!needed.ok()) return {.status = needed.status()};
 
-  Since since;
-  Since& before = archive_since_[**table];
-  std::size_t left = names->size();
+  std::vector<std::string> unneeded;
   for (const std::string& name : *names) {
     const std::string id = ClusterLayout::decode_name(name);
     // A region that has a directory may read its own files from here: it is being archived.
     if (needed->contains(id)) continue;
     const Result<bool> there = files_.is_there(layout_.region(**table, id));
-    if (!there.ok()) return there.status();
+    if (!there.ok()) return {.status = there.status()};
     if (*there) continue;
-    const std::string path = layout_.archive(**table, id);
-    if (const auto known = before.find(path); known != before.end()) since.insert(*known);
-    if (!is_over(since, path, now, options_.archive_kept)) continue;
-    if (sweep.removed == options_.removals_max) continue;
-    if (sweep.removed == 0) {
-      if (Status bad = sync_regions(**table); !bad.ok()) return bad;
-    }
-    if (Status bad = files_.remove_tree(path); !bad.ok()) return bad;
+    unneeded.push_back(layout_.archive(**table, id));
+  }
+  Since& since = archive_since_[**table];
+  const auto old = too_old(since, unneeded, now, options_.archive_kept);
+  Sweep sweep;
+  if (!old.empty()) sweep.status = sync_regions(**table);
+  for (const std::string& path : old) {
+    if (sweep.status.ok()) sweep.status = files_.remove_tree(path);
+    if (!sweep.status.ok()) return sweep;
     since.erase(path);
     ++sweep.removed;
-    --left;
   }
-  before = std::move(since);
-  return left == 0 ? files_.remove_tree(directory) : Status();
+  if (sweep.removed == names->size()) sweep.status = files_.remove_directory(directory);
+  return sweep;
 }
 
 }  // namespace pv2::cluster

@@ -14,9 +14,9 @@
 //   peers need the queue of work that the sweep runs on.
 // - A queue whose position cannot be read needs all logs of its owner.
 //
-// Why a store file that a region needs stays: references are made, and files archived, by the
-// master alone, on the queue of work that this sweep runs on, which is another one: archiving a
-// table takes long, and no fence waits for it. Servers only drop references.
+// Why a store file that a region needs stays: the master alone makes references and archives files.
+// It does so on the queue of work on which the archive is swept, and servers only drop references.
+// Logs are swept on another queue: archiving a table takes long, and no fence waits for it.
 //
 // A region server may have renamed a position or a list of files and have died before its sync. A
 // power cut then brings back the one before, which needs what a sweep has removed. So a sweep makes
@@ -79,20 +79,23 @@ class OldFiles {
 
  private:
   using Since = std::map<std::string, SteadyTime>;  ///< By path: since when nobody needs it.
-  /// By owner: the first log that some queue needs.
-  using FirstNeeded = std::map<ServerName, std::uint64_t>;
+  struct Needed {
+    std::map<ServerName, std::uint64_t> first_logs{};  ///< By owner: what some queue needs.
+    Status problem{};                                  ///< Of a single queue.
+  };
 
-  Status remove_logs(SteadyTime now, Sweep& sweep);
-  Status remove_archived(SteadyTime now, Sweep& sweep);
-  /// No value: queues change hands just now. Puts what is wrong with single queues into `sweep`.
-  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Sweep& sweep) const;
+  /// No value: queues change hands just now.
+  [[nodiscard]] Result<std::optional<Needed>> first_needed() const;
   [[nodiscard]] Result<std::optional<TableName>> next_table();
   /// Makes durable which queues there are and their positions.
   [[nodiscard]] Status sync_queues() const;
   /// Makes durable which regions the table has and their lists of files.
   [[nodiscard]] Status sync_regions(const TableName& table) const;
-  /// Whether nobody has needed it for `kept`. Begins to count at the first call.
-  static bool is_over(Since& since, const std::string& path, SteadyTime now, Duration kept);
+  /// Those of `unneeded` that nobody has needed for `kept`, but no more than one sweep removes.
+  /// Afterwards `since` has the paths of `unneeded`.
+  [[nodiscard]] std::vector<std::string> too_old(Since& since,
+                                                 const std::vector<std::string>& unneeded,
+                                                 SteadyTime now, Duration kept) const;
 
   const FileTree& files_;
   const ClusterLayout layout_;

@@ -4,7 +4,11 @@
 
 #include "master/old_files.h"
 
+#include <leveldb/env.h>
+
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "cluster/storage_fixture.h"
 
@@ -141,6 +145,38 @@ TEST_CASE("archived files stay while a region refers to them") {
   CHECK(disk.files.list("root/archive/default")->empty());
   CHECK(server.region(low.id).get("a")->front().value == "1");
   CHECK(server.region(high.id).get("z")->front().value == "2");
+}
+
+namespace {
+
+/// A directory that cannot be seen when it is listed the next time.
+class BlinkingEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit BlinkingEnv(CrashEnv& env) : EnvWrapper(env.as_env()) {}
+  leveldb::Status GetChildren(const std::string& directory,
+                              std::vector<std::string>* names) override {
+    if (directory != hidden) return target()->GetChildren(directory, names);
+    hidden.clear();
+    names->clear();
+    return leveldb::Status::NotFound(directory, "cannot be seen");
+  }
+  std::string hidden;
+};
+
+}  // namespace
+
+TEST_CASE("an archive whose regions cannot be seen for a moment keeps them") {
+  Disk disk;
+  disk.env.set_contents(disk.layout.archived_file({"default", "t"}, "r1", "f1-1"), "x");
+  BlinkingEnv env(disk.env);
+  const FileTree files(env, disk.env.directory_sync(), "0", disk.env.everything_sync());
+  OldFiles old_files(files, disk.layout, {.archive_kept = 10s});
+  env.hidden = parent_directory(disk.layout.archive({"default", "t"}, "r1"));
+
+  CHECK(old_files.sweep_archive(SteadyTime()).removed == 0);
+
+  CHECK(env.hidden.empty());
+  CHECK(disk.files.exists(disk.layout.archived_file({"default", "t"}, "r1", "f1-1")));
 }
 
 TEST_CASE("a region that is half archived keeps what is in the archive") {
