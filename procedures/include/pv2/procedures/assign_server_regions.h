@@ -20,6 +20,9 @@
 
 #include <pv2/engine/state_machine_procedure.h>
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +60,10 @@ class AssignServerRegions final : public StateMachineProcedure<AssignServerRegio
 
  private:
   Flow schedule(StepContext& ctx);
+  /// Marks the rows of `group`, the first of `rows` rows. No value: all are marked. Otherwise what
+  /// the step answers.
+  std::optional<Flow> mark_closed(std::span<const RegionRow> group, std::size_t rows,
+                                  StepContext& ctx);
 
   ClusterPorts* ports_;
   ServerName dead_;
