@@ -28,7 +28,9 @@ class FaultStore final : public ProcedureStore, private CommitSink {
  public:
   /// What happens to requests after the crash point.
   enum class AfterCrash {
-    kDrop,  ///< They get no answer before close(), as when the process is gone.
+    /// They get no answer before close(), as when the process is gone. An executor's open() waits
+    /// for the answers of its first commits: to crash at those, use kFail.
+    kDrop,
     kFail,  ///< They come back, in order, with a failure.
   };
   /// One row operation of a commit.
