@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <pv2/base/directory_names.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,20 @@ std::vector<std::string> sorted_children(std::vector<std::string> names) {
 // directory could be.
 bool is_absent(const leveldb::Status& status) {
   return status.IsNotFound() || status.ToString().ends_with(": Not a directory");
+}
+
+// LevelDB's own Env takes what it has of a list that the system broke off for the whole list.
+leveldb::Status children_of(leveldb::Env& env, const std::string& directory,
+                            std::vector<std::string>& names) {
+  if (&env != leveldb::Env::Default()) return env.GetChildren(directory, &names);
+  Result<std::vector<std::string>> listed = names_in(directory);
+  if (listed.ok()) {
+    names = *std::move(listed);
+    return {};
+  }
+  const std::string why(listed.status().message());
+  return listed.status().code() == StatusCode::kNotFound ? leveldb::Status::NotFound(why)
+                                                         : leveldb::Status::IOError(why);
 }
 
 }  // namespace
@@ -274,7 +289,7 @@ Result<std::vector<std::string>> FileTree::list(const std::string& directory) co
 Result<std::vector<std::string>> FileTree::list_with_drafts(const std::string& directory) const {
   std::vector<std::string> names;
   const Status listed = confirmed(directory, [&] {
-    const leveldb::Status status = env_.GetChildren(directory, &names);
+    const leveldb::Status status = children_of(env_, directory, names);
     if (!status.ok()) return translate_leveldb(status, "listing " + directory);
     names = sorted_children(std::move(names));
     // Below a mount point an empty directory may lie.
@@ -390,7 +405,7 @@ Status FileTree::remove_recursively(const std::string& path) const {
   std::vector<std::string> names;
   bool is_directory = false;
   const Status listed = confirmed(path, [&] {
-    const leveldb::Status status = env_.GetChildren(path, &names);
+    const leveldb::Status status = children_of(env_, path, names);
     is_directory = status.ok();
     return status.IsNotFound() ? translate_leveldb(status, "listing " + path) : Status();
   });
