@@ -43,9 +43,16 @@ void note_end(Execution& head) {
   move_to(head, DomainState::kOver);
 }
 
+// Nothing below `parent` is left to be looked at; or another walk or work does that.
+void forget_early_leave(EngineCore& core, const Execution& parent) PV2_REQUIRES(core.state_mutex) {
+  auto& leaves = core.state.works.early_leaves;
+  if (!leaves.empty()) leaves.erase(parent.id);
+}
+
 // Begins the work by which the members of a domain that is over leave.
 void begin_end(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
+  forget_early_leave(core, head);  // its members leave, and it may stay
   const bool has_rows = head.first_child() != nullptr || (head.is_root() && has_messages(head));
   // Rows of members that left early, some perhaps from below `head`, are deleted first. They do not
   // wait for the work: the parent of another of these members may leave early before its end.
@@ -59,12 +66,6 @@ void begin_end(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES
   work.garbage->root = head.root()->id;
   // Acknowledgements wait until the rows are deleted.
   ++core.state.garbage.pending[head.root()->id].chains;
-}
-
-// Nothing below `parent` is left to be looked at; or the walk from one of its ancestors does that.
-void forget_early_leave(EngineCore& core, const Execution& parent) PV2_REQUIRES(core.state_mutex) {
-  auto& leaves = core.state.works.early_leaves;
-  if (!leaves.empty()) leaves.erase(parent.id);
 }
 
 // `member`, which has no children left, leaves the tree, the scheduler and the table of live
