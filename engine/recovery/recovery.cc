@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/effects.h"
@@ -14,6 +15,7 @@
 #include "model/names.h"
 #include "records/limit_row.h"
 #include "records/row_keys.h"
+#include "records/schema_rows.h"
 #include "records/watermark.h"
 #include "recovery/chunked_scan.h"
 #include "recovery/load_section.h"
@@ -133,13 +135,18 @@ Status Recovery::read_watermark() {
 }
 
 // The watermark is durable before the first id is issued. Without it, ids would be issued again,
-// and nonces that only the store has would count as unused.
+// and nonces that only the store has would count as unused. A row of a limit may be there without
+// it, and so may rows of the host.
 Status Recovery::check_is_new() {
-  for (const Space space : {Space::kProcedure, Space::kResult, Space::kNonce}) {
-    Status looked = core_.store.scan(space, "", [](const StoredRow&) {
+  constexpr std::pair<Space, std::string_view> kProofs[] = {{Space::kProcedure, ""},
+                                                            {Space::kResult, ""},
+                                                            {Space::kNonce, ""},
+                                                            {Space::kEngine, kSchemaKeyPrefix}};
+  for (const auto& [space, prefix] : kProofs) {
+    Status looked = core_.store.scan(space, prefix, [](const StoredRow&) {
       return Status(StatusCode::kCorruption,
                     "the row of the next id (next_id) is missing, though there are procedures, "
-                    "results or nonces; restore the store from a backup");
+                    "results, nonces or schemas of types; restore the store from a backup");
     });
     if (!looked.ok()) return looked;
   }
