@@ -113,13 +113,13 @@ Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& table
 }
 
 Result<StoredDescriptor> TableDirectories::read_stored_descriptor(const TableName& table) const {
-  for (int look = 0; look < kDescriptorLooks; ++look) {
-    Result<StoredDescriptor> found = read_latest_descriptor(table);
-    // A version is removed only when a newer one is there.
-    if (found.ok() || found.status().code() != StatusCode::kUnavailable) return found;
+  Result<StoredDescriptor> found = read_latest_descriptor(table);
+  // A version is removed only when a newer one is there.
+  for (int look = 1; look < kDescriptorLooks; ++look) {
+    if (found.ok() || found.status().code() != StatusCode::kUnavailable) break;
+    found = read_latest_descriptor(table);
   }
-  return Status(StatusCode::kUnavailable,
-                "the descriptor of table " + to_string(table) + " changes all the time");
+  return found;
 }
 
 Result<StoredDescriptor> TableDirectories::read_latest_descriptor(const TableName& table) const {
@@ -130,7 +130,8 @@ Result<StoredDescriptor> TableDirectories::read_latest_descriptor(const TableNam
   for (const std::uint64_t version : *versions) {
     const Result<std::string> bytes = files_.read(layout_.descriptor(table, version));
     if (bytes.status().code() == StatusCode::kNotFound)
-      return Status(StatusCode::kUnavailable, "a descriptor of " + to_string(table) + " is gone");
+      return Status(StatusCode::kUnavailable, "the descriptor of table " + to_string(table) +
+                                                  " was replaced while it was read");
     // What cannot be read now may be the one that counts: an older one says what is not so any
     // more.
     if (!bytes.ok()) return bytes.status().with_context("the descriptor of " + to_string(table));
