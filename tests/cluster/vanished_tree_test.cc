@@ -379,4 +379,12 @@ TEST_CASE("a removal that sees nothing does not say that it has removed somethin
   CHECK(world.logs.remove(world.dead.name()).code() == unseen);
 }
 
+TEST_CASE("a descriptor that is out of sight does not seem to change all the time") {
+  World world;
+  world.env.hide(0, VanishingEnv::kForEver);
+  const Status unseen = world.tables.read_descriptor(world.table).status();
+  CHECK(unseen.code() == StatusCode::kUnavailable);
+  CHECK_THAT(unseen.to_string(), ContainsSubstring("look whether root is mounted"));
+}
+
 }  // namespace pv2::testing::vanished_tree_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A machine from which the directory of the cluster vanishes for a moment: it is unmounted there,
-// and mounted again. Every path is absent then.
+// and mounted again. Meanwhile the mount point is an empty directory, in which files can be made.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/file_tree.h"
@@ -20,12 +21,16 @@
 
 namespace pv2::testing {
 
-/// Hides everything during some of the calls that it gets.
+/// Hides everything below kRoot during some of the calls that it gets.
 class VanishingEnv final : public leveldb::EnvWrapper {
  public:
   static constexpr std::size_t kForEver = std::numeric_limits<std::size_t>::max();
+  static constexpr std::string_view kRoot = "root";
+  static constexpr const char* kBelow = "below";  ///< What lies below the mount point.
 
-  explicit VanishingEnv(CrashEnv& env) : EnvWrapper(env.as_env()), crash_env_(env) {}
+  explicit VanishingEnv(CrashEnv& env) : EnvWrapper(env.as_env()), crash_env_(env) {
+    REQUIRE(target()->CreateDir(kBelow).ok());
+  }
 
   /// From the call `begin` on, counted from now, for `count` calls.
   void hide(std::size_t begin, std::size_t count) {
@@ -44,49 +49,49 @@ class VanishingEnv final : public leveldb::EnvWrapper {
 
   cluster::FileTree::DirectorySync sync() {
     return [this, sync = crash_env_.directory_sync()](const std::string& directory) {
-      return is_hidden() ? Status(StatusCode::kNotFound, directory) : sync(directory);
+      return sync(seen(directory));
     };
   }
   cluster::FileTree::OpenSync open_sync() {
     return [this, open = crash_env_.everything_sync()](const std::string& directory) {
       using Opened = Result<cluster::EverythingSync>;
-      return is_hidden() ? Opened(Status(StatusCode::kNotFound, directory)) : open(directory);
+      const std::string path = seen(directory);
+      return target()->FileExists(path) ? open(path) : Opened(Status(StatusCode::kNotFound, path));
     };
   }
 
-  bool FileExists(const std::string& file) override {
-    return !is_hidden() && target()->FileExists(file);
-  }
+  bool FileExists(const std::string& file) override { return target()->FileExists(seen(file)); }
   leveldb::Status GetFileSize(const std::string& file, std::uint64_t* size) override {
-    return is_hidden() ? absent(file) : target()->GetFileSize(file, size);
+    return target()->GetFileSize(seen(file), size);
   }
   leveldb::Status GetChildren(const std::string& file, std::vector<std::string>* names) override {
     names->clear();
-    return is_hidden() ? absent(file) : target()->GetChildren(file, names);
+    return target()->GetChildren(seen(file), names);
   }
   leveldb::Status NewSequentialFile(const std::string& file,
                                     leveldb::SequentialFile** result) override {
-    return is_hidden() ? absent(file) : target()->NewSequentialFile(file, result);
+    return target()->NewSequentialFile(seen(file), result);
   }
   leveldb::Status NewRandomAccessFile(const std::string& file,
                                       leveldb::RandomAccessFile** result) override {
-    return is_hidden() ? absent(file) : target()->NewRandomAccessFile(file, result);
+    return target()->NewRandomAccessFile(seen(file), result);
   }
   leveldb::Status NewWritableFile(const std::string& file,
                                   leveldb::WritableFile** result) override {
-    return is_hidden() ? absent(file) : target()->NewWritableFile(file, result);
+    return target()->NewWritableFile(seen(file), result);
   }
   leveldb::Status CreateDir(const std::string& file) override {
-    return is_hidden() ? absent(file) : target()->CreateDir(file);
+    return target()->CreateDir(seen(file));
   }
   leveldb::Status RemoveDir(const std::string& file) override {
-    return is_hidden() ? absent(file) : target()->RemoveDir(file);
+    return target()->RemoveDir(seen(file));
   }
   leveldb::Status RemoveFile(const std::string& file) override {
-    return is_hidden() ? absent(file) : target()->RemoveFile(file);
+    return target()->RemoveFile(seen(file));
   }
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override {
-    return is_hidden() ? absent(from) : target()->RenameFile(from, to);
+    const bool hidden = is_hidden();
+    return target()->RenameFile(path_of(from, hidden), path_of(to, hidden));
   }
 
  private:
@@ -94,9 +99,11 @@ class VanishingEnv final : public leveldb::EnvWrapper {
     const std::size_t call = calls_++;
     return call >= begin_ && call - begin_ < count_;
   }
-  static leveldb::Status absent(const std::string& file) {
-    return leveldb::Status::NotFound(file, "No such file or directory");
+  static std::string path_of(const std::string& path, bool hidden) {
+    return hidden && path.starts_with(kRoot) ? kBelow + path.substr(kRoot.size()) : path;
   }
+  /// What this call gets instead of `path`.
+  std::string seen(const std::string& path) { return path_of(path, is_hidden()); }
 
   CrashEnv& crash_env_;
   std::size_t calls_ = 0;
