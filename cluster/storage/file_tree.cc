@@ -193,8 +193,9 @@ Result<EverythingSync> FileTree::open_confirmed_sync(const std::string& director
   EverythingSync sync;
   Status bad = confirmed(directory, [&] {
     Result<EverythingSync> opened = open_sync_(directory);
-    if (opened.ok()) sync = *std::move(opened);
-    return opened.status();
+    if (!opened.ok()) return opened.status();
+    sync = *std::move(opened);
+    return Status();
   });
   if (!bad.ok()) return bad;
   return sync;
