@@ -7,7 +7,6 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "give.h"
 
@@ -94,24 +93,6 @@ SessionTable::SessionTable(RowLog& log, SessionOptions options)
 SessionAnswer SessionTable::in_progress(const SessionRequest& request) {
   return refused(Refusal::kInProgress, StatusCode::kDeadlineExceeded,
                  name_of(request) + " is still running for an earlier copy; send it again");
-}
-
-SessionTable::TableLock::TableLock(const SessionTable& table) : table_(table) {
-  if (table.mutex_.try_lock()) return;
-  table.sleepers_.fetch_add(1, std::memory_order_relaxed);
-  table.mutex_.lock();
-  table.sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  table.let_in_.fetch_add(1, std::memory_order_relaxed);
-}
-
-void SessionTable::give_way() const {
-  // More than twice the time that a thread needs to wake up on another CPU.
-  constexpr int kYields = 256;
-  const std::size_t before = let_in_.load(std::memory_order_relaxed);
-  for (int i = 0; i < kYields && sleepers_.load(std::memory_order_relaxed) != 0; ++i) {
-    if (let_in_.load(std::memory_order_relaxed) != before) return;
-    std::this_thread::yield();
-  }
 }
 
 SessionTable::Live* SessionTable::find(SessionId id) {
@@ -682,7 +663,7 @@ void SessionTable::maintain(std::function<void(Status)> done) {
         round->one_less(status);
       });
     }
-    if (first) give_way();
+    if (first) waiting_.give_way();
   }
   round->one_less(Status());
 }

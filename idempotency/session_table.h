@@ -15,6 +15,7 @@
 #include <pv2/base/clock.h>
 #include <pv2/base/mutex.h>
 #include <pv2/base/status.h>
+#include <pv2/base/waiting_threads.h>
 
 #include <atomic>
 #include <cstdint>
@@ -123,10 +124,12 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     Opened answer;
   };
 
-  /// Holds the mutex for a scope, and counts for give_way() while it waits for it.
+  /// Holds the mutex for a scope, and counts among those that wait for it until it has it.
   class PV2_SCOPED_CAPABILITY TableLock {
    public:
-    explicit TableLock(const SessionTable& table) PV2_ACQUIRE(table.mutex_);
+    explicit TableLock(const SessionTable& table) PV2_ACQUIRE(table.mutex_) : table_(table) {
+      table.waiting_.lock(table.mutex_);
+    }
     ~TableLock() PV2_RELEASE() { table_.mutex_.unlock(); }
     TableLock(const TableLock&) = delete;
     TableLock& operator=(const TableLock&) = delete;
@@ -166,10 +169,6 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   /// One section of maintain(): from session number `first` on it begins to end silent sessions,
   /// and to make the marks of the others durable. The caller commits the changes.
   Section begin_changes(std::uint64_t first) PV2_EXCLUDES(mutex_);
-  /// Called between two sections. A thread that sleeps until the mutex is free needs longer to wake
-  /// up than this thread needs to take it back. So this thread waits a while until one sleeper has
-  /// got the mutex.
-  void give_way() const PV2_EXCLUDES(mutex_);
   void mark_moved(SessionId id, std::uint64_t mark, const Status& status) PV2_EXCLUDES(mutex_);
   Status load_session(const StoredRow& row) PV2_EXCLUDES(mutex_);
   Status load_response(const StoredRow& row) PV2_EXCLUDES(mutex_);
@@ -177,10 +176,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   RowLog& log_;
   SessionOptions options_;
   std::atomic<std::uint64_t> next_ticket_{1};
-  // How many threads wait for the mutex, and how many of those have got it. Relaxed: give_way()
-  // only guesses by them how long it is to wait.
-  mutable std::atomic<std::size_t> sleepers_{0};
-  mutable std::atomic<std::size_t> let_in_{0};
+  mutable WaitingThreads waiting_;  ///< Those that wait for the mutex.
   mutable Mutex mutex_;
   bool stopping_ PV2_GUARDED_BY(mutex_) = false;
   std::size_t bytes_ PV2_GUARDED_BY(mutex_) = 0;  ///< Of the responses of all sessions.

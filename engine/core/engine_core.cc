@@ -7,7 +7,6 @@
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "core/effects.h"
 #include "core/next_poll.h"
@@ -110,14 +109,7 @@ void EngineCore::settle(Execution& execution, Disposition disposition) {
   state.to_settle.push_back(execution, disposition);
 }
 
-void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
-  if (!state_mutex.try_lock()) {
-    sleepers.fetch_add(1, std::memory_order_relaxed);
-    state_mutex.lock();
-    sleepers.fetch_sub(1, std::memory_order_relaxed);
-    let_in.fetch_add(1, std::memory_order_relaxed);
-  }
-}
+void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS { waiting_for_state.lock(state_mutex); }
 
 void EngineCore::widen() PV2_NO_THREAD_SAFETY_ANALYSIS {
   if (std::exchange(has_shares, true)) return;
@@ -130,16 +122,6 @@ void EngineCore::unlock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
     for (std::size_t i = 0; i < share_count; ++i) shares[i].share_mutex.unlock();
   }
   state_mutex.unlock();
-}
-
-void EngineCore::give_way() const {
-  // More than twice the time that a thread needs to wake up on another CPU.
-  constexpr int kYields = 256;
-  const std::size_t before = let_in.load(std::memory_order_relaxed);
-  for (int i = 0; i < kYields && sleepers.load(std::memory_order_relaxed) != 0; ++i) {
-    if (let_in.load(std::memory_order_relaxed) != before) return;
-    std::this_thread::yield();
-  }
 }
 
 void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {

@@ -19,6 +19,7 @@
 #include <pv2/base/clock.h>
 #include <pv2/base/mutex.h>
 #include <pv2/base/random.h>
+#include <pv2/base/waiting_threads.h>
 #include <pv2/store/procedure_store.h>
 
 #include <atomic>
@@ -102,10 +103,7 @@ struct EngineCore {
   EngineAge age;                 ///< Dates results, and decides when they expire.
   const WallTime opened;         ///< The wall clock when this life began.
 
-  /// How many threads sleep until they get the state mutex, and how many have got it. For
-  /// give_way().
-  std::atomic<std::size_t> sleepers{0};
-  std::atomic<std::size_t> let_in{0};
+  WaitingThreads waiting_for_state;  ///< Those that wait for the state mutex.
 
   /// A worker holds its share while it publishes a procedure without the state mutex. A wide
   /// section holds all shares, too; see core/state_lock.h. One per worker; none if the store keeps
@@ -128,15 +126,11 @@ struct EngineCore {
   /// workers with half of the procedures each would also divide their syncs.
   [[nodiscard]] std::size_t scheduler_seat() const noexcept { return keeps_records ? 0 : seat(); }
 
-  /// Like state_mutex.lock(), and counts for give_way().
+  /// Like state_mutex.lock(); counts among those that wait until it has it.
   void lock_state() PV2_ACQUIRE(state_mutex);
   void unlock_state() PV2_RELEASE(state_mutex);
   /// Makes the section wide, if it is not: it waits for the workers that hold their shares.
   void widen() PV2_REQUIRES(state_mutex);
-  /// Called between two sections of a work that takes the mutex again and again. A thread that
-  /// sleeps until the mutex is free needs longer to wake up than this thread needs to take it back.
-  /// So this thread waits a while until one sleeper has got the mutex.
-  void give_way() const PV2_EXCLUDES(state_mutex);
   /// The random numbers of a worker in this life. They differ between workers and between lives, so
   /// a step does not draw the same numbers after a restart. Determined by options, store and clock.
   /// To be called after the store was loaded.

@@ -115,7 +115,7 @@ void Publisher::publish(CommitList finished) {
     for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
     sorted = std::move(effects.to_sort);
     if (core_.between_sections) core_.between_sections();
-    core_.give_way();
+    core_.waiting_for_state.give_way();
   }
 }
 

@@ -273,7 +273,7 @@ std::optional<Result<Lines>> preview_order(EngineCore& core, ProcedureId id, Rep
       preview.pause(core);
     }
     if (core.between_sections) core.between_sections();
-    core.give_way();
+    core.waiting_for_state.give_way();
   }
 }
 

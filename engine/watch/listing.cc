@@ -184,7 +184,7 @@ ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, Proced
         return piece.size() < room;
       });
     }
-    core.give_way();
+    core.waiting_for_state.give_way();
     for (Published& copy : piece) {
       if (filter.with_fields) print_fields_of(copy);
       page.procedures.push_back(std::move(copy.info));
