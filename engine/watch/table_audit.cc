@@ -97,9 +97,12 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
     findings.add_of(*head, "there is no such work on its members");
   }
   for (const auto& [id, leave] : audited.state.works.early_leaves) {
-    if (audited.is_live(leave.parent, id)) continue;
-    findings.add("members leave early below procedure " + std::to_string(id.value) +
-                 ", which is not live");
+    if (!audited.is_live(leave.parent, id)) {
+      findings.add("members leave early below procedure " + std::to_string(id.value) +
+                   ", which is not live");
+    } else if (leave.parent->is_head() && leave.parent->domain.is_over()) {
+      findings.add_of(*leave.parent, "members leave early below it, though its domain is over");
+    }
   }
 }
 
