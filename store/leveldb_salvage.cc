@@ -138,7 +138,8 @@ void note(SalvageReport& done, std::string_view what) {
 
 Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_step_log) {
   const auto unsupported = [](const Status& cause) {
-    if (cause.code() != StatusCode::kCorruption) return cause;  // what is damaged is not known
+    if (cause.code() != StatusCode::kCorruption)
+      return cause;  // could not read; perhaps it is sound
     return Status(
         StatusCode::kNotSupported,
         fmt::format("salvage only cuts the end of a write-ahead log: {}", cause.message()));
@@ -180,7 +181,8 @@ Status give_up_later_commits(const LevelDbDirectory& directory, const SalvagePla
   if (!status.ok()) return status;
   status = replace_marks(files, directory.mark_file(), log.last);
   if (!status.ok()) {
-    // Nothing else was changed. But the new marks may be there all the same, and not be durable.
+    // If the old marks are still there, nothing has changed and the copies are not needed. A failed
+    // replacement may have renamed the new marks into place without making that durable.
     const auto now = files.read(directory.mark_file());
     if (now.ok() && *now == *before) remove_copies(files, std::exchange(done.copies, {}));
     return status;

@@ -22,8 +22,9 @@
 // power cut then brings back the one before, which needs what a sweep has removed. So a sweep makes
 // durable what it has read before it removes anything.
 //
-// Every removal may be cut off by a crash; the next sweep goes on. What is remembered of sweeps is
-// in memory: a new master begins to count anew.
+// Every removal may be cut off by a crash; the next sweep goes on. What one sweep has seen is kept
+// for the next one in memory only, so the first sweep of a new master knows nothing of earlier
+// ones.
 
 #pragma once
 

@@ -310,16 +310,19 @@ class WatchedEnv final : public leveldb::EnvWrapper {
   std::function<void()> before_look;
 };
 
+struct WatchedDisk : Disk {
+  WatchedEnv watched{env};
+  cluster::FileTree watched_files{watched, env.directory_sync()};
+};
+
 }  // namespace
 
 TEST_CASE("cluster: a log that goes on to another file during a look at the fence is not fenced") {
-  Disk disk;
-  WatchedEnv env(disk.env);
-  const cluster::FileTree files(env, disk.env.directory_sync());
+  WatchedDisk disk;
   cluster::ManualWorkQueue work;
   const ServerName name{"rs1", 1};
   const auto log =
-      cluster::ServerLog::open(files, disk.layout, work, name, {.file_bytes_max = 100});
+      ServerLog::open(disk.watched_files, disk.layout, work, name, {.file_bytes_max = 100});
   REQUIRE(log.ok());
   std::uint64_t sequence = 0;
   const auto roll = [&] {
@@ -332,11 +335,11 @@ TEST_CASE("cluster: a log that goes on to another file during a look at the fenc
     REQUIRE((*log)->file_count() == 1);
   };
 
-  env.before_look = roll;
+  disk.watched.before_look = roll;
   REQUIRE((*log)->check_fence().ok());
 
   // And one that is taken over meanwhile is fenced.
-  env.before_look = [&] {
+  disk.watched.before_look = [&] {
     roll();
     REQUIRE(disk.logs.fence(name).ok());
   };
@@ -344,17 +347,17 @@ TEST_CASE("cluster: a log that goes on to another file during a look at the fenc
 }
 
 TEST_CASE("cluster: of two fences the second leaves no directory that looks unfenced") {
-  Disk disk;
-  WatchedEnv env(disk.env);
-  const cluster::FileTree files(env, disk.env.directory_sync());
+  WatchedDisk disk;
   cluster::ManualWorkQueue work;
   const ServerName name{"rs1", 1};
   const auto log = ServerLog::open(disk.files, disk.layout, work, name);
   REQUIRE(log.ok());
 
   // Between its look for another fence and its look for the directory.
-  env.before_look = [&] { env.before_look = [&] { REQUIRE(disk.logs.fence(name).ok()); }; };
-  CHECK(cluster::LogDirectories(files, disk.layout).fence(name).ok());
+  disk.watched.before_look = [&] {
+    disk.watched.before_look = [&] { REQUIRE(disk.logs.fence(name).ok()); };
+  };
+  CHECK(cluster::LogDirectories(disk.watched_files, disk.layout).fence(name).ok());
 
   CHECK_FALSE(disk.files.exists(disk.layout.wals(name)));
   CHECK(disk.logs.logs(name, cluster::LogKind::kUser)->size() == 1);

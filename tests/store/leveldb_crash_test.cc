@@ -5,9 +5,6 @@
 // store finds. The seed is in every message, and PV2_TEST_SEED repeats its choices, except the
 // time at which LevelDB's own thread merges tables.
 
-#include <leveldb/db.h>
-#include <leveldb/write_batch.h>
-
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -17,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "little_endian.h"
+#include "older_store.h"
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
 #include "step_files.h"
@@ -182,31 +179,6 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
   }
 }
 
-// A store of format 2 with `commits` commits, which are in LevelDB's log. It had no step log.
-void make_older_store(CrashEnv& env, int commits) {
-  {
-    Writer writer(env);
-    REQUIRE(writer.open().ok());
-    writer.store().close();
-  }
-  leveldb::Options options;
-  options.env = env.as_env();
-  leveldb::DB* opened = nullptr;
-  REQUIRE(leveldb::DB::Open(options, "store", &opened).ok());
-  const std::unique_ptr<leveldb::DB> db(opened);
-  leveldb::WriteOptions durable;
-  durable.sync = true;
-  for (int commit = 1; commit <= commits; ++commit) {
-    std::string sequence;
-    append_fixed64(sequence, static_cast<std::uint64_t>(commit));
-    leveldb::WriteBatch batch;
-    batch.Put("H" + std::to_string(commit), sequence + "value");
-    batch.Put("!sequence", sequence);
-    REQUIRE(db->Write(durable, &batch).ok());
-  }
-  env.set_contents("store/PV2-STORE", "pv2 store\nformat 2\ncomplete\n");
-}
-
 TEST_CASE("a power cut at any point of the first commit on a store of an older format") {
   const Seeds seeds = seeds_from_environment(20);
   for (std::uint64_t seed = seeds.first; seed != seeds.first + seeds.count; ++seed) {
@@ -214,7 +186,7 @@ TEST_CASE("a power cut at any point of the first commit on a store of an older f
     for (std::size_t operation = 0; !committed; ++operation) {
       INFO("PV2_TEST_SEED=" << seed << ", power cut before operation " << operation);
       CrashEnv env(seed);
-      make_older_store(env, 9);
+      write_older_store(env, 9);
       REQUIRE(env.everything_sync()(".").value()().ok());
       env.crash_before_operation(operation, CrashEnv::TornTail::kRandom);
       {

@@ -37,6 +37,35 @@ void write_file(const fs::path& path, std::string_view text) {
 
 constexpr LevelDbOptions::Committer kPump = LevelDbOptions::Committer::kPump;
 
+// A file system of its own in memory, of `size`, until it is destroyed. Only root may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& size) {
+    fs::create_directory(root_);
+    is_mounted_ = ::geteuid() == 0 && mount(0, "size=" + size);
+  }
+  ~SmallDisk() {
+    if (is_mounted_) ::umount(root_.c_str());
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  [[nodiscard]] bool is_mounted() const { return is_mounted_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return root_ + "/" + name; }
+  [[nodiscard]] std::uintmax_t room() const { return fs::space(root_).available; }
+  [[nodiscard]] bool grow_to(const std::string& size) { return mount(MS_REMOUNT, "size=" + size); }
+  [[nodiscard]] bool make_read_only() { return mount(MS_REMOUNT | MS_RDONLY, ""); }
+
+ private:
+  bool mount(unsigned long flags, const std::string& options) {
+    return ::mount("tmpfs", root_.c_str(), "tmpfs", flags, options.c_str()) == 0;
+  }
+
+  TemporaryDirectory directory_;
+  std::string root_ = directory_.path("disk");
+  bool is_mounted_ = false;
+};
+
 Status open_and_close(const std::string& path, LevelDbOptions options = {}) {
   RecordingSink sink;
   LevelDbProcedureStore store(path, std::move(options));
@@ -623,19 +652,14 @@ TEST_CASE("a relative path is refused with a message if the current directory wa
 }
 
 TEST_CASE("a file system that is mounted read-only is named as the reason") {
-  if (::geteuid() != 0) return;
-  const TemporaryDirectory directory;
-  const std::string mounted = directory.path("mounted");
-  fs::create_directory(mounted);
-  if (::mount("tmpfs", mounted.c_str(), "tmpfs", 0, "size=4m") != 0) return;
-  make_store(mounted + "/store");
-  const bool read_only =
-      ::mount("tmpfs", mounted.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0;
-  const Status old_store = open_and_close(mounted + "/store");
-  const Status new_store = open_and_close(mounted + "/new");
-  ::umount(mounted.c_str());
+  SmallDisk disk("4m");
+  if (!disk.is_mounted()) return;
+  make_store(disk.path("store"));
+  REQUIRE(disk.make_read_only());
 
-  REQUIRE(read_only);
+  const Status old_store = open_and_close(disk.path("store"));
+  const Status new_store = open_and_close(disk.path("new"));
+
   for (const Status& refused : {old_store, new_store}) {
     REQUIRE(refused.code() == StatusCode::kIoError);
     REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("Read-only file system"));
@@ -805,17 +829,13 @@ TEST_CASE("a damaged table is never merged into a sound one: the commits fail in
 }
 
 TEST_CASE("a full file system is reported as such and keeps what was acknowledged") {
-  if (::geteuid() != 0) return;
-  const TemporaryDirectory directory;
-  const std::string tiny = directory.path("tiny");
-  fs::create_directory(tiny);
-  if (::mount("tmpfs", tiny.c_str(), "tmpfs", 0, "size=256k") != 0) return;
+  SmallDisk disk("256k");
+  if (!disk.is_mounted()) return;
   std::size_t acknowledged = 0;
-  std::size_t found = 0;
   Status full;
   {
     RecordingSink sink;
-    LevelDbProcedureStore store(tiny + "/store", {.committer = kPump});
+    LevelDbProcedureStore store(disk.path("store"), {.committer = kPump});
     full = store.recover_lease(sink);
     while (full.ok()) {
       Request request;
@@ -827,21 +847,15 @@ TEST_CASE("a full file system is reported as such and keeps what was acknowledge
     }
     store.close();
   }
-  const bool larger = ::mount("tmpfs", tiny.c_str(), "tmpfs", MS_REMOUNT, "size=4m") == 0;
-  {
-    RecordingSink sink;
-    LevelDbProcedureStore store(tiny + "/store", {.committer = kPump});
-    if (larger && store.recover_lease(sink).ok()) {
-      found = scan_rows(store, Space::kHost, "").size();
-    }
-    store.close();
-  }
-  ::umount(tiny.c_str());
-
   REQUIRE(full.code() == StatusCode::kStorageFull);
   REQUIRE(acknowledged > 50);  // more than one file of the log may hold
-  REQUIRE(larger);
-  REQUIRE(found >= acknowledged);
+
+  REQUIRE(disk.grow_to("4m"));
+  RecordingSink sink;
+  LevelDbProcedureStore store(disk.path("store"), {.committer = kPump});
+  REQUIRE(store.recover_lease(sink).ok());
+  REQUIRE(scan_rows(store, Space::kHost, "").size() >= acknowledged);
+  store.close();
 }
 
 TEST_CASE("salvage cuts a damaged log of the database, and keeps all that went before") {
@@ -906,72 +920,56 @@ TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and reports w
 }
 
 TEST_CASE("a salvage without room for its copies leaves none, changes nothing and works later") {
-  if (::geteuid() != 0) return;
-  const TemporaryDirectory directory;
-  const std::string tiny = directory.path("tiny");
-  fs::create_directory(tiny);
-  if (::mount("tmpfs", tiny.c_str(), "tmpfs", 0, "size=4m") != 0) return;
-  const std::string path = tiny + "/store";
+  const SmallDisk disk("4m");
+  if (!disk.is_mounted()) return;
+  const std::string path = disk.path("store");
   make_store(path, 5);
   flip_byte(steps(path), "value of 3");
   const auto before = fingerprint(path);
-  const auto room = fs::space(tiny).available;
-  write_file(tiny + "/other", std::string(room - fs::file_size(steps(path)) / 2, 'x'));
+  write_file(disk.path("other"), std::string(disk.room() - fs::file_size(steps(path)) / 2, 'x'));
+
   const Status failed = LevelDbProcedureStore::salvage(path).status();
-  const bool is_as_before = fingerprint(path) == before;
-  const bool has_copies = fs::exists(path + ".salvaged-1");
-  fs::remove(tiny + "/other");
-  const auto salvaged = LevelDbProcedureStore::salvage(path);
-  const bool has_copies_now =
-      fs::exists(path + ".salvaged-1/PV2-STEPS-1") && fs::exists(path + ".salvaged-1/PV2-DURABLE");
-  ::umount(tiny.c_str());
 
   REQUIRE(failed.code() == StatusCode::kStorageFull);
   REQUIRE_THAT(std::string(failed.message()), !ContainsSubstring("copies are in"));
-  REQUIRE(is_as_before);
-  REQUIRE_FALSE(has_copies);
-  REQUIRE(salvaged.ok());
-  REQUIRE(has_copies_now);
+  REQUIRE(fingerprint(path) == before);
+  REQUIRE_FALSE(fs::exists(path + ".salvaged-1"));
+
+  fs::remove(disk.path("other"));
+  REQUIRE(LevelDbProcedureStore::salvage(path).ok());
+  REQUIRE(fs::exists(path + ".salvaged-1/PV2-STEPS-1"));
+  REQUIRE(fs::exists(path + ".salvaged-1/PV2-DURABLE"));
 }
 
 TEST_CASE("wherever the disk is full, a salvage that fails to lower the marks leaves no copies") {
-  if (::geteuid() != 0) return;
-  const TemporaryDirectory directory;
-  const std::string tiny = directory.path("tiny");
-  fs::create_directory(tiny);
-  if (::mount("tmpfs", tiny.c_str(), "tmpfs", 0, "size=4m") != 0) return;
-  const std::string path = tiny + "/store";
+  const SmallDisk disk("4m");
+  if (!disk.is_mounted()) return;
+  const std::string path = disk.path("store");
   make_store(path, 5);
   const fs::path log = steps(path);
   fs::resize_file(log, frame_ends(read_file(log)).back() / 2);
   const std::string marks = read_file(path + "/PV2-DURABLE");
   const auto before = fingerprint(path);
-  const auto room = fs::space(tiny).available;
+  const std::uintmax_t room = disk.room();
   constexpr std::uintmax_t kPage = 4096;
   int failures = 0;
-  bool left_copies = false;
-  bool changed_it = false;
   bool is_salvaged = false;
   for (std::uintmax_t pages = 0; pages < 64 && !is_salvaged; ++pages) {
-    write_file(tiny + "/other", std::string(room - pages * kPage, 'x'));
+    write_file(disk.path("other"), std::string(room - pages * kPage, 'x'));
     const Status status = LevelDbProcedureStore::salvage(path).status();
-    fs::remove(tiny + "/other");
+    fs::remove(disk.path("other"));
     // Beyond the marks a failure has changed something, and the copies are of use.
     is_salvaged = read_file(path + "/PV2-DURABLE") != marks;
     if (is_salvaged) continue;
     ++failures;
-    changed_it |= fingerprint(path) != before;
-    left_copies |= fs::exists(path + ".salvaged-1");
-    left_copies |= status.message().find("copies are in") != std::string_view::npos;
+    REQUIRE(fingerprint(path) == before);
+    REQUIRE_FALSE(fs::exists(path + ".salvaged-1"));
+    REQUIRE_THAT(std::string(status.message()), !ContainsSubstring("copies are in"));
   }
-  const bool has_marks = fs::exists(path + ".salvaged-1/PV2-DURABLE");
-  ::umount(tiny.c_str());
 
   REQUIRE(failures > 2);  // for a log, for the copied marks, and for the new ones
-  REQUIRE_FALSE(changed_it);
-  REQUIRE_FALSE(left_copies);
   REQUIRE(is_salvaged);
-  REQUIRE(has_marks);
+  REQUIRE(fs::exists(path + ".salvaged-1/PV2-DURABLE"));
 }
 
 TEST_CASE("the copies of a salvage lie beside the store, however its path ends") {

@@ -3,7 +3,6 @@
 // A store whose files, or whose whole directory, cannot be seen for a moment: it is refused, or
 // opens with every row. What cannot be seen is never taken for what is not there.
 
-#include <leveldb/db.h>
 #include <leveldb/env.h>
 #include <unistd.h>
 
@@ -14,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "little_endian.h"
+#include "older_store.h"
 #include "pv2/store/segment_files.h"
 #include "store_fixture.h"
 #include "store_lock.h"
@@ -49,22 +48,6 @@ void write_lives(CrashEnv& disk, int lives, int rows) {
     }
     writer.store().close();
   }
-}
-
-// A store as a version without a step log has left it: its only row is in LevelDB's log.
-void write_older_store(CrashEnv& disk) {
-  write_lives(disk, 1, 0);
-  leveldb::Options options;
-  options.env = disk.as_env();
-  leveldb::DB* opened = nullptr;
-  REQUIRE(leveldb::DB::Open(options, "store", &opened).ok());
-  const std::unique_ptr<leveldb::DB> db(opened);
-  std::string value;
-  append_fixed64(value, 1);  // the sequence of the commit
-  leveldb::WriteOptions durably;
-  durably.sync = true;
-  REQUIRE(db->Put(durably, "Hkey", value + "value").ok());
-  disk.set_contents("store/PV2-STORE", "pv2 store\nformat 2\ncomplete\n");
 }
 
 // Opens a store on a copy of `disk` of which some looks are hidden. True: it has opened, with all
@@ -160,7 +143,7 @@ TEST_CASE("a list that is empty for a moment, with marks that cannot be seen, lo
 
 TEST_CASE("a list that is empty for a moment loses no row of a store without a step log") {
   CrashEnv disk;
-  write_older_store(disk);
+  write_older_store(disk, 1);
   const int lists = count_looks(disk, is_list);
   int refused = 0;
   for (int hidden = 0; hidden < lists; ++hidden) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SightEnv: a file system whose files a test can hide from single looks: a mount that is gone for a
-// moment, a server that does not answer, a lack of memory. What is hidden is still there, and comes
-// back. Writes are not hidden.
+// SightEnv: a file system of which a test can hide files from single calls, as if a mount were gone
+// for a moment, a file server did not answer, or memory were short. A hidden file is still there,
+// and later calls see it. Writes are not hidden.
 
 #pragma once
 

@@ -57,7 +57,7 @@ Result<std::vector<std::string>> HistoryFile::load() const {
   while (std::getline(file, line)) {
     if (!line.empty()) lines.push_back(line);
   }
-  if (file.bad()) return failed("read", path_);  // what was read is not all
+  if (file.bad()) return failed("read", path_);  // the end of the file is missing
   if (lines.size() <= kLinesMax) return lines;
   const bool long_file = lines.size() > 2 * kLinesMax;
   lines.erase(lines.begin(), lines.end() - kLinesMax);

@@ -157,7 +157,8 @@ class LockSet {
   // near the end goes there at once, so few sets have a tail. A tail is sorted in when it is as
   // long as the rest. The first const method that reads the set sorts it in, too, under a mutex
   // (resource.cc).
-  // 64: to move so many requests, 3 KB, takes about as long as to append one key.
+  // How many requests may be moved to make room for a key: moving 64 of them, 3 KB, takes about as
+  // long as appending one.
   static constexpr std::ptrdiff_t kMovesMax = 64;
   static constexpr std::uint16_t kTailMax = UINT16_MAX;
   mutable LockRequests requests_;
