@@ -76,8 +76,8 @@ struct Children {
   /// Those that the last step to spawn any has spawned, finished or not, as far as they have
   /// records. Only listings use it.
   std::uint32_t joined = 0;
-  /// Of a member of a type that is final on success, until it has succeeded: how many members are
-  /// counted in RareOfDomain::beyond of which it is the nearest such ancestor.
+  /// Of a member whose type is final on success, until it has succeeded: how many of the members
+  /// counted in RareOfDomain::beyond have it as their nearest ancestor of such a type.
   std::uint32_t beyond = 0;
   bool joins_mixed_types = false;  ///< The joined children are not all of one type.
 };
@@ -117,6 +117,7 @@ struct Wait {
 /// The undo turns of a member of a domain that is being undone.
 struct Turn {
   std::uint32_t step = 0;                ///< The step whose turn has begun; 0: none.
+  bool takes_locks = false;              ///< A turn has begun that only takes its locks.
   std::uint32_t left = 0;                ///< How many turns it has left, this one included.
   bool leads = false;                    ///< It is the head of the domain that is being undone.
   bool ends_domain = false;              ///< This turn is the last one of the domain.
@@ -242,9 +243,17 @@ struct Execution final : SchedulerEntry, Identity, Recycled {
   [[nodiscard]] std::uint32_t turn_step() const noexcept {
     return rare_of_run.is_made() ? rare_of_run->turn.step : 0;
   }
+  /// Whether its turn to take its locks has begun: descendants are to be undone under them.
+  [[nodiscard]] bool takes_locks() const noexcept {
+    return rare_of_run.is_made() && rare_of_run->turn.takes_locks;
+  }
+  /// Whether a turn of it has begun, except one that only gives its locks back.
+  [[nodiscard]] bool has_turn() const noexcept { return turn_step() != 0 || takes_locks(); }
   [[nodiscard]] Turn& edit_turn() { return rare_of_run.edit().turn; }
   void leave_turn() noexcept {
-    if (rare_of_run.is_made()) rare_of_run.edit().turn.step = 0;
+    if (!rare_of_run.is_made()) return;
+    edit_turn().step = 0;
+    edit_turn().takes_locks = false;
   }
   /// nullptr: all work that it has offloaded has ended.
   [[nodiscard]] OutstandingWork* work() const noexcept {

@@ -21,11 +21,6 @@ namespace {
 // not nested on purpose.
 constexpr int kStepsAtOnce = 64;
 
-bool is_older(const UndoTurn& a, const UndoTurn& b) {
-  return std::pair(a.entry.sequence, a.execution->id) <
-         std::pair(b.entry.sequence, b.execution->id);
-}
-
 bool are_siblings(const Execution& a, const Execution& b) {
   return a.parent_execution() == b.parent_execution() && a.place->spawned_at == b.place->spawned_at;
 }
@@ -118,9 +113,9 @@ class RollbackPlan::Builder {
 };
 
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
-                           const std::vector<Execution*>& keepers) {
-  std::sort(turns.begin(), turns.end(), is_older);
-  if (!keepers.empty()) add_last_turns(head, turns, keepers);
+                           const LockKeepers& keepers) {
+  if (!keepers.takers.empty()) add_first_turns(head, turns, keepers.takers);
+  if (!keepers.all.empty()) add_last_turns(head, turns, keepers.all);
   PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
   left_ = turns.size();
   items_.reserve(turns.size());
@@ -139,45 +134,77 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
   open_.push_back({0, false});
 }
 
-// Goes from the oldest turn to the newest, and up from each: an ancestor that comes up for the
-// first time has no older turn, neither its own nor below it. Each member is passed once, so this
-// takes no longer than a walk over all. Turns are undone from the back of the list, and of several
-// ancestors the lowest gives its locks back first; so they come before the turn, the lowest last:
+namespace {
+
+// Calls visit(turn, ancestors) for each of `turns`, in the order of the iterators, with those
+// ancestors of its member below `head` that come up for the first time, the highest first: no
+// earlier turn is their own or below them. Each member is passed once, so this takes no longer than
+// a walk over all.
+template <class At, class Visit>
+void visit_with_ancestors(const Execution& head, At at, At end, Visit visit) {
+  std::unordered_set<const Execution*> passed{&head};
+  std::vector<Execution*> ancestors;
+  for (; at != end; ++at) {
+    ancestors.clear();
+    for (Execution* member = at->execution; passed.insert(member).second;
+         member = member->parent_execution()) {
+      Looks::one();
+      if (member != at->execution) ancestors.push_back(member);
+    }
+    std::reverse(ancestors.begin(), ancestors.end());
+    visit(*at, ancestors);
+  }
+}
+
+}  // namespace
+
+// Turns are undone from the back of the list. Of several ancestors the highest takes its locks
+// first, and the lowest gives them back first:
 //
-//     members      head - A - B - C, of which A and B keep their locks; head - D
+//     members      head - A - B - C, of which A and B had locks; head - D
 //     turns        C1  C2  D1
-//     then         A*  B*  C1  C2  D1      A* and B* are last turns
-//     undone       D1, C2, C1, B*, A*
-void RollbackPlan::add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
+//     then         A-  B-  C1  C2  B+  A+  D1     + are first turns, - are last turns
+//     undone       D1, A+, B+, C2, C1, B-, A-
+void RollbackPlan::add_first_turns(const Execution& head, std::vector<UndoTurn>& turns,
+                                   const std::vector<Execution*>& takers) {
+  const std::unordered_set<const Execution*> takes(takers.begin(), takers.end());
+  std::vector<UndoTurn> newest_first;
+  newest_first.reserve(turns.size() + takers.size());
+  visit_with_ancestors(
+      head, turns.rbegin(), turns.rend(),
+      [&](const UndoTurn& turn, const std::vector<Execution*>& ancestors) {
+        for (Execution* const above : ancestors) {
+          if (!takes.contains(above)) continue;
+          newest_first.push_back({above, {0, turn.entry.sequence}, UndoTurn::Kind::kFirst});
+          with_added_turn_.push_back(above);
+        }
+        newest_first.push_back(turn);
+      });
+  turns.assign(newest_first.rbegin(), newest_first.rend());
+}
+
+void RollbackPlan::add_last_turns(const Execution& head, std::vector<UndoTurn>& turns,
                                   const std::vector<Execution*>& keepers) {
   const std::unordered_set<const Execution*> keep(keepers.begin(), keepers.end());
-  std::unordered_set<const Execution*> passed{&head};
   std::vector<UndoTurn> all;
   all.reserve(turns.size() + keepers.size());
-  for (const UndoTurn& turn : turns) {
-    const auto at = static_cast<std::ptrdiff_t>(all.size());
-    all.push_back(turn);
-    Execution* member = turn.execution;
-    while (!passed.contains(member)) {
-      Looks::one();
-      passed.insert(member);
-      const bool is_above = member != turn.execution;
-      if (is_above && keep.contains(member)) {
-        all.push_back({member, {.step = 0, .sequence = turn.entry.sequence}});
-        with_last_turn_.push_back(member);
-      }
-      member = member->parent_execution();
-    }
-    std::reverse(all.begin() + at, all.end());  // the turn and its ancestors, as drawn above
-  }
+  visit_with_ancestors(head, turns.begin(), turns.end(),
+                       [&](const UndoTurn& turn, const std::vector<Execution*>& ancestors) {
+                         for (Execution* const above : ancestors) {
+                           if (!keep.contains(above)) continue;
+                           all.push_back({above, {0, turn.entry.sequence}, UndoTurn::Kind::kLast});
+                           with_added_turn_.push_back(above);
+                         }
+                         all.push_back(turn);
+                       });
   turns = std::move(all);
 }
 
-Execution* RollbackPlan::take_with_last_turn() {
-  if (with_last_turn_.empty()) return nullptr;
+Execution* RollbackPlan::take_with_added_turn() {
+  if (with_added_turn_.empty()) return nullptr;
   Looks::one();
-  Execution* const member = with_last_turn_.back();
-  with_last_turn_.pop_back();
+  Execution* const member = with_added_turn_.back();
+  with_added_turn_.pop_back();
   return member;
 }
 
@@ -308,8 +335,7 @@ const UndoTurn* RollbackPlan::last() const {
 
 const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const auto at = newest_.find(member.id);
-  const bool has_one = at != newest_.end() && !items_[at->second].turn.is_last();
-  return has_one ? &items_[at->second].turn : nullptr;
+  return at != newest_.end() ? &items_[at->second].turn : nullptr;
 }
 
 std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {

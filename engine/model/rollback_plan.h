@@ -3,17 +3,20 @@
 // RollbackPlan: the undo turns that a failed domain has left, and which of them may begin now. It
 // knows turns and the tree of members. It knows no records and no threads, and takes no locks.
 //
-// A lane is a list of turns in the order in which their steps became durable. They are undone from
-// the newest to the oldest, one at a time. A fork stands in a lane in the place of consecutive
-// turns that all belong to children that one step spawned to be undone concurrently, or to
-// descendants of these. The fork has a lane for each such child with its descendants. The outer
-// lane goes on when all lanes of the fork are empty. So older turns of other members wait for all
-// these children, and the children do not wait for each other.
+// A lane is a list of turns, from the oldest to the newest: in order of age, except where
+// undo_order.h says otherwise. They are undone from the newest on, one at a time. A fork stands in
+// a lane in the place of consecutive turns that all belong to children that one step spawned to be
+// undone concurrently, or to descendants of these. The fork has a lane for each such child with its
+// descendants. The outer lane goes on when all lanes of the fork are empty. So older turns of other
+// members wait for all these children, and the children do not wait for each other.
 //
 // The locks of a member cover its descendants: these work under them, and may hold the same keys.
-// So a member keeps its locks until nothing below it is left to undo. If its own oldest turn is
-// older than all turns below it, the locks go back with that turn. Otherwise it gets a *last turn*,
-// which undoes no step and only gives the locks back, right after the oldest turn below it.
+// So they are undone under them. A member that has ended has given its locks back. If none of its
+// own turns, which take them again, comes before all turns below it, it gets a *first turn*, which
+// undoes no step and only takes the locks, right before the newest turn below it. A member keeps
+// its locks until nothing below it is left to undo. If its own oldest turn is older than all turns
+// below it, the locks go back with that turn. Otherwise it gets a *last turn*, which only gives
+// them back, right after the oldest turn below it.
 //
 // The constructor makes all lanes and forks. Every later call, except for for_each() and the
 // searches that are not given a bound, takes a bounded number of looks, however many turns there
@@ -36,29 +39,34 @@ namespace pv2 {
 
 struct Execution;
 
-/// One step that rollback still has to undo, or the last turn of a member.
+/// One step that rollback still has to undo, or the first or the last turn of a member.
 struct UndoTurn {
-  Execution* execution = nullptr;
-  UndoEntry entry;
+  enum class Kind : std::uint8_t { kStep, kFirst, kLast };
 
-  /// Whether it is a last turn: it undoes no step, and gives back the locks of its member.
-  [[nodiscard]] bool is_last() const noexcept { return entry.step == 0; }
+  Execution* execution = nullptr;
+  UndoEntry entry;  ///< Only one of kStep has a step.
+  Kind kind = Kind::kStep;
+};
+
+/// The descendants of a head whose locks cover what is below them.
+struct LockKeepers {
+  std::vector<Execution*> all;
+  std::vector<Execution*> takers;  ///< Those of them that do not hold their locks.
 };
 
 /// Of one domain, in one run. After a restart it is made again from the undo lists. Guarded by the
 /// state mutex.
 class RollbackPlan {
  public:
-  /// `turns` are those of `head` and its descendants, in any order, each of a step. `keepers` are
-  /// descendants of `head` that keep their locks until nothing below them is left to undo.
-  RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
-               const std::vector<Execution*>& keepers = {});
+  /// `turns` are those of `head` and its descendants, each of a step, as in_undo_order() returns
+  /// them.
+  RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const LockKeepers& keepers = {});
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
 
-  /// Returns each member that has got a last turn once, then nullptr. The caller counts that turn
-  /// in its Turn::left before any turn begins.
-  [[nodiscard]] Execution* take_with_last_turn();
+  /// Returns the member of each first and of each last turn, then nullptr. The caller counts these
+  /// turns in its Turn::left before any turn begins.
+  [[nodiscard]] Execution* take_with_added_turn();
 
   /// How many turns are left, including those that have begun.
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
@@ -79,7 +87,7 @@ class RollbackPlan {
   [[nodiscard]] std::size_t begun_count() const noexcept { return begun_.size(); }
   /// The only turn that is left, or nullptr.
   [[nodiscard]] const UndoTurn* last() const;
-  /// The newest turn of `member` that undoes a step, or nullptr.
+  /// The newest turn of `member`, or nullptr.
   [[nodiscard]] const UndoTurn* newest_of(const Execution& member) const;
 
   void for_each(const std::function<void(const UndoTurn&)>& visit) const;
@@ -131,7 +139,9 @@ class RollbackPlan {
 
   class Builder;
 
-  void add_last_turns(Execution& head, std::vector<UndoTurn>& turns,
+  void add_first_turns(const Execution& head, std::vector<UndoTurn>& turns,
+                       const std::vector<Execution*>& takers);
+  void add_last_turns(const Execution& head, std::vector<UndoTurn>& turns,
                       const std::vector<Execution*>& keepers);
   void step_into_lane(Index index);
   void step_into_fork(Index index);
@@ -139,7 +149,7 @@ class RollbackPlan {
   [[nodiscard]] Execution* scope_now(Index item) const;
 
   std::size_t left_ = 0;
-  std::vector<Execution*> with_last_turn_;  // those that take_with_last_turn() has not returned yet
+  std::vector<Execution*> with_added_turn_;  // those that take_with_added_turn() has yet to return
   std::vector<Item> items_;
   std::vector<Lane> lanes_;  // the lane of the head is the first
   std::vector<Open> open_;   // a stack, the newest on top: lanes, and forks with unopened lanes

@@ -72,13 +72,13 @@ bool can_be_victim(Execution& member, const WaitLink& link) {
 // Whether the member has an undo that waits in a line.
 bool waits_with_its_undo(Execution& member, const WaitLink& link) {
   if (!stands_in_line(link) || member.phase != Phase::kQueued) return false;
-  return member.turn_step() != 0 && !stands_still(member);
+  return member.has_turn() && !stands_still(member);
 }
 
 // Whether the member's domain goes forward; it need not be undoable.
 bool goes_forward(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
-  return failing_domain(member) == nullptr && member.turn_step() == 0;
+  return failing_domain(member) == nullptr && !member.has_turn();
 }
 
 // Whether an earlier run may have begun the member's current step: the step answered again(), backs
@@ -114,7 +114,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
-  PV2_ASSERT(member.turn_step() == 0, "a member of a deadlock's victim is not being undone");
+  PV2_ASSERT(!member.has_turn(), "a member of a deadlock's victim is not being undone");
   member.head()->domain.deadlock_victim = true;
   member.root()->domain.rare.edit().had_victim = true;
   auto commit = core.state.spares.steps.take(core.seat());
@@ -141,14 +141,19 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   auto commit = core.state.spares.steps.take(core.seat());
-  PV2_ASSERT(member.turn_step() != 0, "an undo that is parked is under way");
+  PV2_ASSERT(member.has_turn(), "an undo that is parked is under way");
   commit->kind = StepCommit::Kind::kUndo;
   Transition& next = commit->next;
   next.begin(member.record, core.clock.wall_now());
   next.state = ProcedureState::kFailed;
   next.parked = true;
-  next.undo = UndoChange::kPush;  // the turn is not over
-  next.undo_is_unfinished = true;
+  if (member.takes_locks()) {
+    next.history =
+        HistoryEntry{0, member.record.attempt, Outcome::Kind::kRetry, next.updated, /*undo=*/true};
+  } else {
+    next.undo = UndoChange::kPush;  // the turn is not over
+    next.undo_is_unfinished = true;
+  }
   next.holds_locks = false;
   next.set_error(bounded(Status(
       StatusCode::kDeadlock,

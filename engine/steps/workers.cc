@@ -30,8 +30,8 @@
 namespace pv2 {
 namespace {
 
-// The scheduler granted its locks to a queued procedure: fills the record that makes the grant
-// durable.
+// The scheduler granted its locks to a queued procedure, or has in its turn to take them: fills the
+// record that makes the grant durable.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
   PV2_ASSERT(execution.holds_locks(), "a procedure that was granted its locks holds them");
   commit.kind = StepCommit::Kind::kGrant;
@@ -41,6 +41,10 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   if (execution.record.failure() != nullptr) {
     same.set_error(execution.record.failure()->error);
     same.set_undo_error(execution.record.failure()->undo);
+  }
+  if (execution.takes_locks()) {
+    same.history =
+        HistoryEntry{0, same.attempt, Outcome::Kind::kUndone, same.updated, /*undo=*/true};
   }
   if (execution.turn_step() != 0) {  // its undo has yet to run
     same.undo = UndoChange::kPush;
@@ -318,7 +322,7 @@ StepCommit* Workers::run_step(StepJob job, WallTime now, Worker& worker) {
   PV2_ASSERT(execution.type != nullptr, "the type of a procedure that runs is known");
   PV2_ASSERT(execution.holds_locks(), "a step that runs holds its locks");
   commit.execution = &execution;
-  if (execution.granted_by_poll() && core_.keeps_records) {
+  if (execution.takes_locks() || (execution.granted_by_poll() && core_.keeps_records)) {
     fill_grant(core_, execution, commit);
     return owned.release();
   }

@@ -37,13 +37,13 @@ Fate fate_of(Execution& execution, bool halted) {
   PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
   if (halted) return Fate::kStays;
   const bool failed = failing_domain(execution) != nullptr || tree.failing() != nullptr;
-  if (failed && execution.turn_step() == 0) return Fate::kStopped;
+  if (failed && !execution.has_turn()) return Fate::kStopped;
   if (makes_way_for_order(execution)) return Fate::kMakesWay;
   const bool may_not_return = execution.no_return_mark != NoReturn::kNone;
   if (may_not_return && stands_before_no_return(execution) && is_about_to_fail(execution)) {
     return Fate::kWaitsForEnd;
   }
-  PV2_ASSERT(!tree.is_stopped() || execution.turn_step() != 0,
+  PV2_ASSERT(!tree.is_stopped() || execution.has_turn(),
              "a procedure that is polled in a failed tree has its undo turn");
   return Fate::kTaken;
 }

@@ -251,6 +251,22 @@ void pass(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   if (is_spent(child) && child.first_child() == nullptr) drop(core, child, effects);
 }
 
+// Whether `member` had succeeded with nothing to undo, and has only taken its locks since, so that
+// what is below it is undone under them. Children of it may have left before that, and not their
+// rows.
+bool has_only_taken_locks(const Execution& member) {
+  const Record& record = member.record;
+  const bool is_undone =
+      record.state == ProcedureState::kFailed || record.state == ProcedureState::kRolledBack;
+  if (!is_undone || !record.undo.empty() || record.history.size() == 0) return false;
+  return record.history.at(record.history.size() - 1).is_of_locks();
+}
+
+// Whether `parent` may still ask how the children of its last spawn have ended.
+bool may_ask_for_children(const Execution& parent) {
+  return !is_spent(parent) && !has_only_taken_locks(parent);
+}
+
 // Walks over the members below `parent` that may leave, from `at`: children before their parents,
 // and only below spent ones. Returns the member whose children it is at after `most` looks; or
 // nullptr if there is nothing more to look at before the next record of `parent`.
@@ -266,7 +282,7 @@ Execution* drop_ended(EngineCore& core, Execution& parent, Execution* at, std::s
     }
     const bool is_of_last_spawn =
         child->place->spawned_at == at->children().last->place->spawned_at;
-    if (is_of_last_spawn && !is_spent(*at)) return nullptr;
+    if (is_of_last_spawn && may_ask_for_children(*at)) return nullptr;
     if (child->domain.rare->work != nullptr) return nullptr;  // its descendants are leaving already
     if (is_spent(*child) && child->first_child() != nullptr) {
       forget_early_leave(core, *child);

@@ -46,7 +46,7 @@ bool may_begin(Execution& member) {
   // The work that stops the tree may not have visited this domain yet.
   if (failed == nullptr) return member.root()->domain.failing() == nullptr;
   if (failed->domain.makes_way()) return false;
-  return failed->domain.is_undone() && !failed->is_quarantined() && member.turn_step() != 0;
+  return failed->domain.is_undone() && !failed->is_quarantined() && member.has_turn();
 }
 
 void put_turn_back(EngineCore& core, Execution& member) {

@@ -86,7 +86,7 @@ std::uint32_t step_to_undo(const Execution& execution) {
 }
 
 bool stands_before_no_return(const Execution& member) {
-  if (member.turn_step() != 0 || member.type == nullptr) return false;
+  if (member.has_turn() || member.type == nullptr) return false;
   const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
@@ -115,8 +115,10 @@ bool has_given_up(Execution& member) {
 
 bool has_begun_undo(const Execution& member) {
   if (member.record.state != ProcedureState::kFailed || member.record.undo.empty()) return false;
-  if (member.record.parked || member.record.history.size() == 0) return member.record.parked;
+  if (member.record.history.size() == 0) return member.record.parked;
   const HistoryEntry last = member.record.history.at(member.record.history.size() - 1);
+  if (last.is_of_locks()) return false;
+  if (member.record.parked) return true;
   const bool is_over =
       last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
   return last.undo && !is_over;

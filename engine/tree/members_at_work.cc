@@ -30,7 +30,7 @@ bool keeps_locks_for_work(Execution& execution) {
   if (is_parked_in_undo(execution)) {
     return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
   }
-  if (execution.turn_step() != 0 || failing_domain(execution) != nullptr) return false;
+  if (execution.has_turn() || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
   // Its children may hold the same keys, because its locks cover them: without the locks two of
   // them could hold one key exclusively.
@@ -45,7 +45,7 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
   same.holds_locks = false;
   // A step that runs under locks kept for earlier work makes no record when it waits. Without locks
   // and without a history entry a restart would take that step for one that never began.
-  if (execution.started && execution.record.step != 0 && execution.turn_step() == 0 &&
+  if (execution.started && execution.record.step != 0 && !execution.has_turn() &&
       !may_have_begun(execution, same.holds_locks)) {
     same.history = HistoryEntry{execution.record.step, execution.record.attempt,
                                 Outcome::Kind::kWait, same.updated};

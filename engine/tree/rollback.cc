@@ -47,11 +47,12 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   PV2_ASSERT(failing_domain(member) == &head, "a turn belongs to the widest domain that failed");
   Turn& of_member = member.edit_turn();
   of_member.step = turn.entry.step;
+  of_member.takes_locks = turn.kind == UndoTurn::Kind::kFirst;
   of_member.leads = &member == &head;
   of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
   core.end_reported_wait(member);
   if (member.record.parked) return;  // older turns of its lane wait for the operator too
-  if (turn.is_last()) {
+  if (turn.kind == UndoTurn::Kind::kLast) {
     return commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kLastTurn,
                               effects);
   }
@@ -146,8 +147,8 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   PV2_ASSERT(!has_work(execution), "an undo that is over has no work outstanding");
   core.end_reported_wait(execution);  // it still waits if an operator passed over its turn
   Turn& turn = execution.edit_turn();
-  turn.step = 0;
-  turn.stopped.reset();  // the interrupted step was its newest turn, which is over
+  if (!turn.takes_locks) turn.stopped.reset();  // an interrupted step is the newest one
+  execution.leave_turn();
   PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");
   --turn.left;
   head.domain.rare->rollback->end(execution);
@@ -157,6 +158,16 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
 }
 
 }  // namespace
+
+void locks_taken(EngineCore& core, Execution& execution, Effects& effects) {
+  Execution* const head = failing_domain(execution);
+  PV2_ASSERT(head != nullptr, "a member takes its locks for an undo in a failed domain");
+  PV2_ASSERT(execution.turn().left > 1,
+             "a member that takes its locks has a turn after which they go back");
+  execution.phase.move_to(Phase::kIdle);
+  end_turn(core, *head, execution);
+  begin_turns(core, *head, effects);
+}
 
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
   Execution* const failed = failing_domain(execution);

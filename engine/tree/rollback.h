@@ -25,6 +25,10 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// The record with which `execution` takes its locks was published: that turn is over.
+void locks_taken(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// A record of an undo was published: the turn of `execution` is over, goes on, or is parked.
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);

@@ -13,6 +13,7 @@
 #include "model/rollback_plan.h"
 #include "model/tree_walk.h"
 #include "model/tree_work.h"
+#include "model/undo_order.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
@@ -124,7 +125,7 @@ void plan_turns(Execution& member, bool was_interrupted, std::vector<UndoTurn>& 
 
 // Like plan_turns(). In memory the state of `member` is kFailed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
-  PV2_ASSERT(member.turn_step() == 0, "no turn begins before the plan is made");
+  PV2_ASSERT(!member.has_turn(), "no turn begins before the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
   const bool was_interrupted = was_left_in_the_middle(member);
@@ -189,7 +190,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   effects.commits.push_back(*commit.release());
 }
 
-// Until count_last_turns(), Turn::left counts only turns that undo a step.
+// Until count_added_turns(), Turn::left counts only turns that undo a step.
 bool has_steps_to_undo(const Execution& member) { return member.turn().left != 0; }
 
 bool holds_for_undos(const Execution& member) {
@@ -200,28 +201,36 @@ bool is_idle_holder(const Execution& member) {
   return holds_for_undos(member) && !has_steps_to_undo(member);
 }
 
-// Whether descendants work under the locks of `member`, and may hold the same keys: it has them for
-// the operation, or has kept them for children that have not finished.
+// Whether descendants have worked under the locks of `member`, and may hold the same keys: it had
+// them for the operation, or has kept them for children that have not finished. A finished member
+// whose type is not registered any more cannot take them again.
 bool keeps_for_descendants(const Execution& member) {
   if (member.first_child() == nullptr) return false;
-  if (member.locks().scope() != LockScope::kOperation) {
-    return holds_for_undos(member) && member.children().unfinished != 0;
+  if (member.locks().scope() == LockScope::kOperation) {
+    return member.type != nullptr || holds_for_undos(member);
   }
-  return holds_for_undos(member) || has_steps_to_undo(member);
+  return holds_for_undos(member) && member.children().unfinished != 0;
 }
 
 // Notes what has to be known of the locks of `member`, whose turns are planned.
 void note_locks(TreeWork& work, Execution& member) {
   if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
-  if (is_idle_holder(member)) work.idle_holders.push_back(&member);
-  if (keeps_for_descendants(member)) work.keepers.push_back(&member);
+  const bool is_head = &member == &work.head;  // it has its locks until all others are undone
+  const bool keeps = !is_head && keeps_for_descendants(member);
+  const bool holds = member.holds_locks();
+  const bool has_steps = has_steps_to_undo(member);
+  if (keeps) work.keepers.all.push_back(&member);
+  if (keeps && !holds) work.keepers.takers.push_back(&member);
+  if (!is_head && is_idle_holder(member)) work.idle_holders.push_back(&member);
+  if (holds && (has_steps || keeps || is_head)) work.holders.push_back(&member);
+  work.is_lock_needed = work.is_lock_needed || (!holds && (has_steps || keeps));
 }
 
-// The plan has added last turns: counts each with the other turns of its member, as far as the
-// section has room.
-void count_last_turns(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex) {
+// The plan has added first and last turns: counts each with the other turns of its member, as far
+// as the section has room.
+void count_added_turns(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex) {
   while (core.looks.have_room()) {
-    Execution* const member = work.plan->take_with_last_turn();
+    Execution* const member = work.plan->take_with_added_turn();
     if (member == nullptr) return;
     ++member->edit_turn().left;
   }
@@ -285,7 +294,7 @@ void plan(TreeWork& work, Execution& member) {
   if (&member == &head) head.record.set_result({});
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside() != nullptr;
-  if (&member != &head) note_locks(work, member);
+  note_locks(work, member);
 }
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -336,15 +345,16 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     work.stage = Stage::kSort;
   }
   if (work.stage == Stage::kSort) {
-    // To find who keeps locks, the plan walks from each turn towards the head. That may be long,
-    // so it is done outside of the mutex.
-    const bool is_much =
-        work.turns.size() > kSortedAtOnce || work.has_branches || !work.keepers.empty();
+    // To find who has which locks, the plan walks from each turn towards the head. That may be
+    // long, so it is done outside of the mutex.
+    if (!work.is_lock_needed) work.holders.clear();
+    const bool is_much = work.turns.size() > kSortedAtOnce || work.has_branches ||
+                         !work.keepers.all.empty() || !work.holders.empty();
     if (is_much) return leave_to_sort(work, effects);
     sort_collected(work);
   }
   PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
-  count_last_turns(core, work);
+  count_added_turns(core, work);
   give_back_idle_locks(core, work, effects);
   if (!core.looks.have_room()) return;  // and perhaps there is more to do
   planned(core, work, effects);
@@ -360,7 +370,8 @@ void sort_collected(TreeWork& work) {
   }
   PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted in their stage");
   PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted after all members were visited");
-  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns), work.keepers);
+  auto turns = in_undo_order(work.head, std::move(work.turns), work.holders);
+  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(turns), work.keepers);
   work.stage = TreeWork::Stage::kSorted;
 }
 

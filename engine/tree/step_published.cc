@@ -99,7 +99,7 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
 // or ends, if what it waited for arrived while the record was on the way.
 void gave_back(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.turn_step() == 0 || is_parked_in_undo(execution),
+  PV2_ASSERT(!execution.has_turn() || is_parked_in_undo(execution),
              "an undo keeps its locks until it is over, or parked");
   const bool arrived =
       execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
@@ -117,12 +117,19 @@ void gave_back(EngineCore& core, Execution& execution, Effects& effects)
   if (execution.record.deadline) core.arm_timer(execution, effects);
 }
 
+// The record of a lock grant was published.
+void granted(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (execution.takes_locks()) return locks_taken(core, execution, effects);
+  core.queue(execution, Disposition::kFront);
+}
+
 // What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
 void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const Transition& next = commit.next;
   const bool unlock = !next.holds_locks;
-  if (commit.kind == StepCommit::Kind::kGrant) return core.queue(execution, Disposition::kFront);
+  if (commit.kind == StepCommit::Kind::kGrant) return granted(core, execution, effects);
   if (commit.kind == StepCommit::Kind::kGiveBack) return gave_back(core, execution, effects);
   if (next.parked) {
     if (unlock) core.settle(execution, Disposition::kParkUnlock);
@@ -179,7 +186,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
   if (!head.domain.is_undone() || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
-  return execution.turn_step() == 0 && !ordered && !commit.is_undo();
+  return !execution.has_turn() && !ordered && !commit.is_undo();
 }
 
 /// What follows from a record: the first row that applies.

@@ -76,7 +76,7 @@ bool is_plain(const StepCommit& commit) {
 // Whether the procedure is a root without members, and nobody has to do with it.
 bool is_alone(const Execution& execution) {
   const Domain& tree = execution.domain;
-  return execution.is_root() && execution.first_child() == nullptr && execution.turn_step() == 0 &&
+  return execution.is_root() && execution.first_child() == nullptr && !execution.has_turn() &&
          execution.inbox == nullptr && execution.work() == nullptr &&
          execution.record.interrupted() == nullptr && !execution.record.parked &&
          !execution.wait.is_reported && !execution.granted_by_poll() &&

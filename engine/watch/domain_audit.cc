@@ -92,10 +92,11 @@ void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& f
                    turns);
   const std::vector<Execution*> begun = domain.rare->rollback->begun();
   for (const Execution* const member : begun) {
-    // The record that gives locks back in a last turn is on its way, and undoes no step.
-    const bool undoes = domain.rare->rollback->newest_of(*member) != nullptr;
-    if (undoes ? member->turn_step() == 0 : member->phase != Phase::kInFlight) {
-      findings.add_of(*member, "its turn has begun, and undoes no step");
+    // The record that gives locks back in a last turn is on its way.
+    const bool gives_back =
+        domain.rare->rollback->newest_of(*member)->kind == UndoTurn::Kind::kLast;
+    if (gives_back ? member->phase != Phase::kInFlight : !member->has_turn()) {
+      findings.add_of(*member, "its turn has begun, and nothing happens in it");
     }
   }
   if (turns != 0 && begun.empty() && stands) {

@@ -237,7 +237,7 @@ void MemberAudit::look_at_forward(const Execution& member) {
   if (!stands && member.phase == Phase::kIdle && !is_to_be_ended(member)) {
     findings_.add_of(member, "it goes forward, and nothing will happen to it");
   }
-  if (member.turn_step() != 0) {
+  if (member.has_turn()) {
     findings_.add_of(member, "nothing has failed, and a step of it is undone");
   }
   if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&

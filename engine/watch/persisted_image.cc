@@ -201,7 +201,8 @@ bool has_nothing_left(Execution& member) {
   if (member.turn().left == 0) return !member.is_head();
   // The record of its last turn may be durable already, and not published.
   const RollbackPlan* const plan = failing->domain.rare->rollback.get();
-  return plan != nullptr && plan->has_begun(member) && plan->newest_of(member) == nullptr;
+  return plan != nullptr && plan->has_begun(member) &&
+         plan->newest_of(member)->kind == UndoTurn::Kind::kLast;
 }
 
 PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {

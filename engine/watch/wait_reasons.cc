@@ -109,7 +109,7 @@ void WaitReasons::find(Execution& execution) {
   } else if (is_ended_by_order(execution)) {
     if (!has_work(execution)) ended_by_order(execution);
   } else if (failed != nullptr && !is_on_the_move(execution) &&
-             (execution.turn_step() == 0 || failed->domain.makes_way())) {
+             (!execution.has_turn() || failed->domain.makes_way())) {
     stopped_by_failure(*failed, execution);
   } else {
     by_phase(execution);
@@ -181,8 +181,7 @@ void WaitReasons::in_flight(const Execution& execution) {
 
 void WaitReasons::waiting(const Execution& execution) {
   if (is_done_but_for_work(execution)) return;  // offloaded() adds the reason
-  if (execution.children().unfinished != 0 && execution.turn_step() == 0)
-    return children(execution);
+  if (execution.children().unfinished != 0 && !execution.has_turn()) return children(execution);
   if (execution.slots.empty() && !wants_signals(execution)) return only_time(execution);
   awaited(execution);
 }
@@ -193,8 +192,8 @@ void WaitReasons::only_time(const Execution& execution) {
   set_deadline(reason, execution);
   reason.attempt = execution.record.attempt;
   if (execution.record.failure() == nullptr) return;
-  reason.error = execution.turn_step() != 0 ? execution.record.failure()->undo
-                                            : execution.record.failure()->error;
+  reason.error =
+      execution.has_turn() ? execution.record.failure()->undo : execution.record.failure()->error;
 }
 
 void WaitReasons::awaited(const Execution& execution) {

@@ -11,9 +11,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/execution.h"
+#include "model/undo_order.h"
 #include "support/catch.h"
 
 namespace pv2::testing::rollback_plan_test {
@@ -58,16 +60,25 @@ bool is_below(const Execution& member, const Execution& ancestor) {
   return &member != &ancestor && std::find(path.begin(), path.end(), &ancestor) != path.end();
 }
 
-// Each keeper, parents before their children, whose oldest turn is newer than one below it gives
-// its locks back right after the oldest one below it.
-std::vector<UndoTurn> with_last_turns(std::vector<UndoTurn> turns,
-                                      const std::vector<Execution*>& keepers) {
-  for (Execution* const keeper : keepers) {
-    const auto oldest = std::find_if(turns.begin(), turns.end(), [&](const UndoTurn& turn) {
-      return !turn.is_last() && (turn.execution == keeper || is_below(*turn.execution, *keeper));
-    });
+// Each of these members, parents before their children. A taker whose newest turn is older than one
+// below it takes its locks right before the newest one below it. A keeper whose oldest turn is
+// newer than one below it gives its locks back right after the oldest one below it.
+std::vector<UndoTurn> with_added_turns(std::vector<UndoTurn> turns, const LockKeepers& keepers) {
+  const auto is_of = [](const Execution* member) {
+    return [member](const UndoTurn& turn) {
+      return turn.kind == UndoTurn::Kind::kStep &&
+             (turn.execution == member || is_below(*turn.execution, *member));
+    };
+  };
+  for (Execution* const taker : keepers.takers) {
+    const auto newest = std::find_if(turns.rbegin(), turns.rend(), is_of(taker));
+    if (newest == turns.rend() || newest->execution == taker) continue;
+    turns.insert(newest.base(), {taker, {0, newest->entry.sequence}, UndoTurn::Kind::kFirst});
+  }
+  for (Execution* const keeper : keepers.all) {
+    const auto oldest = std::find_if(turns.begin(), turns.end(), is_of(keeper));
     if (oldest == turns.end() || oldest->execution == keeper) continue;
-    turns.insert(oldest, {keeper, {0, oldest->entry.sequence}});
+    turns.insert(oldest, {keeper, {0, oldest->entry.sequence}, UndoTurn::Kind::kLast});
   }
   return turns;
 }
@@ -91,14 +102,19 @@ std::vector<ModelTurn> model_of(const std::vector<UndoTurn>& turns) {
   return model;
 }
 
-using Steps = std::set<std::pair<std::uint64_t, std::uint32_t>>;  // by member and step
+// By member, kind of turn and step.
+using Steps = std::set<std::tuple<std::uint64_t, UndoTurn::Kind, std::uint32_t>>;
+
+std::tuple<std::uint64_t, UndoTurn::Kind, std::uint32_t> name_of(const UndoTurn& turn) {
+  return {turn.execution->id.value, turn.kind, turn.entry.step};
+}
 
 Steps may_begin(const std::vector<ModelTurn>& model) {
   Steps steps;
   for (const ModelTurn& turn : model) {
     const bool free = std::all_of(turn.waits_for.begin(), turn.waits_for.end(),
                                   [&](std::size_t newer) { return model[newer].over; });
-    if (free && !turn.over) steps.insert({turn.turn.execution->id.value, turn.turn.entry.step});
+    if (free && !turn.over) steps.insert(name_of(turn.turn));
   }
   return steps;
 }
@@ -124,30 +140,31 @@ TEST_CASE(
       if (std::find(path.begin(), path.end(), &head) == path.end()) continue;
       turns.push_back({&member, {step, CommitSequence{step}}});
     }
-    std::vector<Execution*> keepers;
+    LockKeepers keepers;
     for (const auto& member : members) {
-      if (is_below(*member, head) && random.below(3) == 0) keepers.push_back(member.get());
+      if (!is_below(*member, head) || random.below(2) == 0) continue;
+      keepers.all.push_back(member.get());
+      if (random.below(2) == 0) keepers.takers.push_back(member.get());
     }
-    std::vector<ModelTurn> model = model_of(with_last_turns(turns, keepers));
+    std::vector<ModelTurn> model = model_of(with_added_turns(turns, keepers));
     if (random.below(2) == 0) std::reverse(turns.begin(), turns.end());
-    RollbackPlan plan(head, turns, keepers);
+    RollbackPlan plan(head, in_undo_order(head, turns), keepers);
 
     INFO("seed " << seed);
-    std::set<const Execution*> with_last_turn;
-    while (const Execution* const member = plan.take_with_last_turn()) {
-      REQUIRE(with_last_turn.insert(member).second);
+    std::multiset<const Execution*> with_added_turn;
+    while (const Execution* const member = plan.take_with_added_turn()) {
+      with_added_turn.insert(member);
     }
+    std::multiset<const Execution*> added;
     for (const ModelTurn& turn : model) {
-      REQUIRE((!turn.turn.is_last() || with_last_turn.erase(turn.turn.execution) == 1));
+      if (turn.turn.kind != UndoTurn::Kind::kStep) added.insert(turn.turn.execution);
     }
-    REQUIRE(with_last_turn.empty());
+    REQUIRE(with_added_turn == added);
     std::vector<UndoTurn> begun;
     for (std::size_t left = model.size();; --left) {
       while (const UndoTurn* const turn = plan.begin_next()) begun.push_back(*turn);
       Steps steps;
-      for (const UndoTurn& turn : begun) {
-        steps.insert({turn.execution->id.value, turn.entry.step});
-      }
+      for (const UndoTurn& turn : begun) steps.insert(name_of(turn));
       REQUIRE(steps == may_begin(model));
       REQUIRE(plan.begun().size() == begun.size());
       REQUIRE(plan.left() == left);
@@ -155,7 +172,8 @@ TEST_CASE(
       const std::size_t which = random.below(begun.size());
       const UndoTurn over = begun[which];
       const UndoTurn* const newest = plan.newest_of(*over.execution);
-      REQUIRE((newest != nullptr ? newest->entry.step : 0) == over.entry.step);
+      REQUIRE(newest != nullptr);
+      REQUIRE(name_of(*newest) == name_of(over));
       begun.erase(begun.begin() + static_cast<std::ptrdiff_t>(which));
       if (random.below(4) == 0) {  // it is stopped, and begun again
         plan.put_back(*over.execution);
@@ -164,7 +182,7 @@ TEST_CASE(
       }
       plan.end(*over.execution);
       const auto turn_of = [&](const ModelTurn& turn) {
-        return turn.turn.entry.step == over.entry.step && turn.turn.execution == over.execution;
+        return name_of(turn.turn) == name_of(over);
       };
       std::find_if(model.begin(), model.end(), turn_of)->over = true;
     }
@@ -201,18 +219,19 @@ TEST_CASE("each call of a plan takes a bounded number of looks, and all of them 
       if (nested) level = &add(members, level, 1, true);
     }
     for (const auto& member : members) {
-      if (member->id.value % 2 != 0) continue;  // in a nested tree it gets a last turn
+      if (member->id.value % 2 != 0) continue;  // in a nested tree it gets two turns for its locks
       turns.push_back({member.get(), {2, CommitSequence{1 + member->id.value}}});
     }
     turns.push_back({&head, {3, CommitSequence{UINT32_MAX}}});
-    std::vector<Execution*> keepers;
+    LockKeepers keepers;
     for (const auto& member : members) {
-      if (member.get() != &head) keepers.push_back(member.get());
+      if (member.get() != &head) keepers.all.push_back(member.get());
     }
+    keepers.takers = keepers.all;
     std::reverse(turns.begin(), turns.end());
     Looks looks;
     Looks* outer = looks.begin();
-    RollbackPlan plan(head, turns, keepers);
+    RollbackPlan plan(head, in_undo_order(head, turns), keepers);
     looks.end(outer);
     const std::uint64_t made = looks.total();
     looks.forget();

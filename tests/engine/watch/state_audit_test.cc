@@ -213,7 +213,7 @@ TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
                                      [=](EngineState& state) -> std::uint32_t& {
                                        return youngest(state).edit_turn().left;
                                      }),
-             set("undoes no step",
+             set("nothing happens in it",
                  [=](EngineState& state, bool to) { parent(state).edit_turn().step = to ? 0 : 2; }),
              set("it goes forward",
                  [=](EngineState& state, bool to) {

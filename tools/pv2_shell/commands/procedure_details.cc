@@ -103,10 +103,15 @@ void add_ended(Answer& answer, const ProcedureResult& result, WallTime now) {
 
 void add_history(Answer& answer, const std::vector<HistoryEntry>& history, WallTime now) {
   for (const HistoryEntry& entry : history) {
+    const bool has_locks = entry.is_of_locks() && entry.outcome == Outcome::Kind::kUndone;
+    const std::string what =
+        entry.is_of_locks() ? "its locks, to undo what it has spawned"
+                            : fmt::format("{}step {}, attempt {}", entry.undo ? "undo of " : "",
+                                          entry.step, entry.attempt);
     add_fact(
         answer, "history",
-        fmt::format("{}step {}, attempt {}: {}, {} ago", entry.undo ? "undo of " : "", entry.step,
-                    entry.attempt, outcome_in_words(entry.outcome), in_words(now - entry.at)));
+        fmt::format("{}: {}, {} ago", what, has_locks ? "taken" : outcome_in_words(entry.outcome),
+                    in_words(now - entry.at)));
   }
 }
 

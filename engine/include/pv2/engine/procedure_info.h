@@ -23,11 +23,15 @@ namespace pv2 {
 
 /// One entry of a procedure's history: a step that ended (the last 8 are kept in its record).
 struct HistoryEntry {
-  std::uint32_t step = 0;
+  std::uint32_t step = 0;  ///< 0 in an undo: see is_of_locks().
   std::uint32_t attempt = 0;
   Outcome::Kind outcome = Outcome::Kind::kNext;
   WallTime at{};
   bool undo = false;  ///< The step was being undone. Entries of older versions do not say so.
+
+  /// Whether it is of no step: the procedure has taken its locks again (kUndone), or could not, so
+  /// that what it has spawned is undone under them.
+  [[nodiscard]] bool is_of_locks() const noexcept { return undo && step == 0; }
 };
 
 /// A live procedure as of its last durable record.

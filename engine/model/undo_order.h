@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In which order the turns of a failed domain are undone: from the newest step to the oldest, with
+// one exception for locks.
+//
+// A member that is half undone keeps its locks until the rest of its turns are over. So may a
+// member whose undo has begun in a domain within, when a wider domain fails around it:
+//
+//     A1        m, of the child A, has taken a step under the key k
+//     B1        after m had ended, b has taken a step under k, too
+//     A fails; a newer step of m is undone, and m keeps k. Now the tree fails.
+//
+// By age B1 would be undone before A1. But its undo needs k, which m gives back after A1 only. So
+// the turns of m, and those of its descendants, come right before B1.
+
+#pragma once
+
+#include <vector>
+
+#include "model/rollback_plan.h"
+
+namespace pv2 {
+
+struct Execution;
+
+/// Returns `turns`, of the domain of `head` and given in any order, so that they are to be undone
+/// from the back. `holders` are the members that hold their locks, and keep them until their turns
+/// and those of their descendants are over; without any, age alone decides. The same members in the
+/// same states give the same order, so a restart in the middle of a rollback goes on with it.
+[[nodiscard]] std::vector<UndoTurn> in_undo_order(const Execution& head,
+                                                  std::vector<UndoTurn> turns,
+                                                  const std::vector<Execution*>& holders = {});
+
+}  // namespace pv2

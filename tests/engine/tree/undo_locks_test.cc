@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Under which locks steps are undone: under those of their member and of all members above it, as
+// they were done, also if those have ended and have given their locks back; and in an order in
+// which no member of a tree waits for the lock of a later one.
+
+#include <pv2/store/noop_procedure_store.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "support/job_story.h"
+#include "support/repair_orders.h"
+
+namespace pv2::testing::undo_locks_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+LockSet orders_table() { return LockSet().table("shop", "orders", LockMode::kExclusive); }
+LockSet key(const std::string& name) {
+  return LockSet().key({ResourceClass::kHostFirst, name}, LockMode::kExclusive);
+}
+
+// Asks the world and waits for the answer.
+bool has_answer(JobRun& run) {
+  return run.ctx.await<std::string>([&](auto c) { run.world.ask(c); }) != nullptr;
+}
+
+JobScript waits_in(std::uint32_t step, LockSet locks = {}) {
+  return {.steps = 2,
+          .run =
+              [step](JobRun& run) {
+                return run.step == step && !has_answer(run) ? std::optional(Say::wait()) : usual();
+              },
+          .locks = std::move(locks)};
+}
+
+// Waits until the journal has `entry`.
+std::optional<Outcome> after(JobRun& run, std::string_view entry) {
+  return run.world.journal.count(entry) != 0 ? usual() : std::optional(Say::wait_for(1s));
+}
+
+// "parent" works under the lock of the table. Its last step spawns "child", which asks for none.
+void add_family(World& world) {
+  world.scripts["p"] = {.children = {"parent", "waits"}};
+  world.scripts["parent"] = {.steps = 2, .children = {"child"}, .locks = orders_table()};
+  world.scripts["child"] = {.steps = 2};
+  world.scripts["waits"] = {.steps = 1,
+                            .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
+}
+
+void answer_all(World& world) {
+  while (world.answer_one("go on")) continue;
+}
+
+std::size_t place_of(const Entries& journal, std::string_view entry) {
+  return static_cast<std::size_t>(std::find(journal.begin(), journal.end(), entry) -
+                                  journal.begin());
+}
+
+}  // namespace
+
+TEST_CASE("what a finished member has spawned is undone when its locks are free, and under them") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["child"].undo = [](JobRun& run) {
+    return run.step == 1 && !has_answer(run) ? std::optional(Say::wait()) : usual();
+  };
+  engine.world.scripts["other"] = waits_in(2, orders_table());
+  engine.world.scripts["late"] = {.steps = 1, .locks = orders_table()};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do child.2") == 1);
+  engine.submit("other");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do other.1") == 1);
+
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  if (restart) engine.crash_and_open();
+  engine.run();
+
+  const ProcedureId parent{root.value + 1};
+  CHECK(engine.world.journal.count("undo child.2") == 0);
+  CHECK(engine.describe(parent).state == ProcedureState::kFailed);
+  const auto why = engine.executor().inspect().explain(parent);
+  REQUIRE(why.ok());
+  CHECK(why->procedures[0].reasons[0].kind == WaitReason::Kind::kLock);
+
+  answer_all(engine.world);
+  engine.run();
+  REQUIRE(engine.world.journal.count("do other.2") == 1);
+  REQUIRE(engine.world.journal.count("undo child.2") == 1);
+  REQUIRE(engine.world.journal.count("undo child.1") == 0);
+  engine.submit("late");
+  engine.run();
+  if (restart) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.world.journal.count("do late.1") == 0);
+  answer_all(engine.world);
+  engine.run_to_the_end();
+  const Entries journal = engine.journal();
+  CHECK(place_of(journal, "undo parent.1") < place_of(journal, "do late.1"));
+  CHECK(engine.undone() ==
+        Entries{"waits.1", "child.2", "child.1", "parent.2", "parent.1", "p.2", "p.1"});
+}
+
+TEST_CASE("a member takes its locks for its descendants though none of its own steps is undone") {
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["p"].run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    run.ctx.spawn(PlainJob(run.world, "parent"));
+    run.spawn("waits");
+    run.effect();
+    return std::optional(Say::next(3));
+  };
+  engine.world.scripts["other"] = waits_in(1, orders_table());
+  ExecutorOptions options = engine.options();
+  options.registry.add<PlainJob>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do child.2") == 1);
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  CHECK(engine.world.journal.count("undo child.2") == 0);
+  answer_all(engine.world);
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.undone() == Entries{"waits.1", "child.2", "child.1", "p.2", "p.1"});
+  CHECK(engine.executor().inspect().locks().empty());
+}
+
+TEST_CASE("no lock is taken for descendants while another turn of their member takes it") {
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["parent"].steps = 3;  // its newest step is undone before its child
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const std::size_t before = engine.faults().commits();
+
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.undone() ==
+        Entries{"waits.1", "parent.3", "child.2", "child.1", "parent.2", "parent.1", "p.2", "p.1"});
+  // The abort; a grant; eight undos; the end of the root.
+  CHECK(engine.faults().commits() - before <= 11);
+}
+
+TEST_CASE("a tree without records takes the locks of finished members, too") {
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["other"] = waits_in(1, orders_table());
+  ExecutorOptions options = engine.options();
+  options.store = noop();
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  CHECK(engine.world.journal.count("undo child.2") == 0);
+  answer_all(engine.world);
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  CHECK(engine.undone() ==
+        Entries{"waits.1", "child.2", "child.1", "parent.2", "parent.1", "p.2", "p.1"});
+}
+
+TEST_CASE("crashed anywhere, nobody sees what children did under a lock half undone") {
+  JobPlot plot;
+  plot.scripts["p"] = {.children = {"parent", "fatal"}};
+  plot.scripts["parent"] = {.steps = 2, .children = {"child"}, .locks = orders_table()};
+  plot.scripts["child"] = {.steps = 2};
+  plot.scripts["fatal"] = {.steps = 1, .run = [](JobRun& run) {
+                             auto waits = after(run, "do other.1");
+                             return waits ? waits : std::optional(Say::fail("fatal"));
+                           }};
+  plot.scripts["around"] = {.children = {"other"}, .run = [](JobRun& run) {
+                              return run.step == 1 ? after(run, "do child.2") : usual();
+                            }};
+  plot.scripts["other"] = {
+      .steps = 2,
+      .run = [](JobRun& run) { return run.step == 2 ? after(run, "undo fatal.1") : usual(); },
+      .locks = orders_table()};
+  plot.roots = {{"p", false}, {"around"}};
+  plot.check = [](const Entries& journal, const auto&) {
+    const auto is_of_other = [](const std::string& entry) { return entry.starts_with("do other"); };
+    const auto is_undo = [](const std::string& entry) {
+      return entry.starts_with("undo child") || entry.starts_with("undo parent");
+    };
+    const auto first = std::find_if(journal.begin(), journal.end(), is_undo);
+    REQUIRE(first != journal.end());
+    REQUIRE(std::none_of(first, journal.end(), is_of_other));
+  };
+  check_everywhere([&] { return std::make_unique<JobStory>(plot); }, {.twice = true});
+}
+
+TEST_CASE("crashed anywhere, an undo comes after those of a half undone member that has its lock") {
+  JobPlot plot;
+  plot.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    run.ctx.spawn(Job(run.world, "a"), {.on_failure = OnFailure::kReport});
+    run.spawn("b around");
+    run.spawn("waits");
+    run.effect();
+    return std::optional(Say::next(3));
+  }};
+  plot.scripts["waits"] = {.steps = 1, .run = [](JobRun& run) { return after(run, "never"); }};
+  plot.scripts["a"] = {.children = {"holder", "slow", "bad"}};
+  plot.scripts["holder"] = {
+      .steps = 2,
+      .run = [](JobRun& run) { return run.step == 2 ? after(run, "do slow.1") : usual(); },
+      .locks = key("k")};
+  plot.scripts["slow"] = {
+      .steps = 2,
+      .run = [](JobRun& run) { return run.step == 2 ? after(run, "never") : usual(); },
+      .undo =
+          [](JobRun& run) {
+            const bool is_early = run.step == 1 && !run.ctx.timed_out();
+            return is_early ? std::optional(Say::wait_for(1s)) : usual();
+          }};
+  plot.scripts["bad"] = {.steps = 1, .run = [](JobRun& run) {
+                           auto waits = after(run, "do b.1");
+                           return waits ? waits : std::optional(Say::fail("bad"));
+                         }};
+  plot.scripts["b around"] = {.children = {"b"}};
+  plot.scripts["b"] = {
+      .steps = 1, .run = [](JobRun& run) { return after(run, "do holder.2"); }, .locks = key("k")};
+  const auto in_order = [](const Entries& journal) {
+    return place_of(journal, "undo holder.1") < place_of(journal, "undo b.1");
+  };
+  // When the holder is half undone.
+  std::size_t aborts_at = 0;
+  {
+    EngineWorld engine;
+    engine.world.scripts = plot.scripts;
+    engine.open();
+    engine.submit("p");
+    for (int i = 0; i < 20 && aborts_at == 0; ++i) {
+      engine.advance(1s);
+      if (engine.world.journal.count("undo holder.2") != 0) aborts_at = engine.journal().size();
+    }
+    REQUIRE(aborts_at != 0);
+    REQUIRE(engine.world.journal.count("undo holder.1") == 0);
+  }
+  plot.roots = {{.name = "p", .succeeds = false, .aborts_at = aborts_at}};
+  plot.check = [](const Entries& journal, const auto&) {
+    for (const char* const step : {"holder.1", "holder.2", "b.1", "slow.1"}) {
+      REQUIRE(place_of(journal, std::string("undo ") + step) < journal.size());
+    }
+  };
+  check_everywhere([&] { return std::make_unique<JobStory>(plot); });
+
+  EngineWorld engine;
+  engine.world.scripts = plot.scripts;
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  while (engine.journal().size() < aborts_at) engine.advance(1s);
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run_to_the_end();
+  CHECK(in_order(engine.journal()));
+}
+
+TEST_CASE("a member that cannot take its locks because of a deadlock parks, and undoes nothing") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["p"].children = {"holder", "parent"};
+  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  engine.world.scripts["child"].run = [](JobRun& run) {
+    return run.step == 1 ? after(run, "do holder.1") : usual();
+  };
+  // Past its point of no return it has the table and needs the key.
+  engine.world.scripts["commits"] = {.steps = 5,
+                                     .run =
+                                         [](JobRun& run) {
+                                           if (run.step == 4) {
+                                             run.ctx.spawn(Job(run.world, "inner"));
+                                           }
+                                           return usual();
+                                         },
+                                     .locks = orders_table()};
+  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(1s);
+  REQUIRE(engine.world.journal.count("do child.2") == 1);
+  const ProcedureId commits = engine.submit<CommittingJob>("commits");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do commits.4") == 1);
+
+  // The holder gives the key back with its oldest step, which is older than those of the child.
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  const ProcedureId parent{root.value + 2};
+  const auto check_parked = [&] {
+    const ProcedureInfo info = engine.describe(parent);
+    CHECK(info.parked);
+    CHECK(info.error.code() == StatusCode::kDeadlock);
+    CHECK(engine.undone() == Entries{"holder.2"});
+  };
+  check_parked();
+  if (restart) engine.crash_and_open();
+  engine.run();
+  check_parked();
+  const Status skipped = engine.executor().operate().order(parent, RepairVerb::kSkipStep, kNote);
+  CHECK(skipped.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(skipped.to_string(), ContainsSubstring("does not say which step is to be undone"));
+  order(engine, parent, RepairVerb::kRetryNow, restart ? Crash::kAfter : Crash::kNone, root);
+  engine.run();
+  check_parked();
+
+  order(engine, root, RepairVerb::kBypass, Crash::kNone);
+  engine.run();
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.result(commits).status.ok());
+}
+
+}  // namespace pv2::testing::undo_locks_test
