@@ -117,10 +117,27 @@ bool FileTree::is_watched(const std::string& path) const {
   return witness_ && path.starts_with(witness_->root + "/");
 }
 
+bool FileTree::is_witness(const std::string& path) const {
+  return witness_ && path == witness_->file;
+}
+
 Status FileTree::check_in_sight() const {
-  if (exists(witness_->file)) return {};
+  std::string bytes;
+  Status read = translate_leveldb(leveldb::ReadFileToString(&env_, witness_->file, &bytes),
+                                  "reading " + witness_->file);
+  if (read.ok()) return check_known(bytes);
+  if (read.code() != StatusCode::kNotFound) return read;
   return {StatusCode::kUnavailable,
           witness_->file + " is not there: look whether " + witness_->root + " is mounted"};
+}
+
+Status FileTree::check_known(const std::string& witness) const {
+  const MutexLock lock(first_seen_->bytes_mutex);
+  std::optional<std::string>& known = first_seen_->bytes;
+  if (!known) known = witness;
+  if (known == witness) return {};
+  return {StatusCode::kUnavailable, witness_->file + " is not that of before: look whether " +
+                                        witness_->root + " is mounted, and is the same cluster"};
 }
 
 Status FileTree::confirmed(const std::string& path, const std::function<Status()>& ask) const {
@@ -206,6 +223,7 @@ Result<std::string> FileTree::read(const std::string& path) const {
   Status bad = confirmed(path, [&] {
     return translate_leveldb(leveldb::ReadFileToString(&env_, path, &bytes), "reading " + path);
   });
+  if (bad.ok() && is_witness(path)) bad = check_known(bytes);
   if (!bad.ok()) return bad;
   return bytes;
 }
@@ -241,13 +259,15 @@ Result<std::uint64_t> FileTree::size(const std::string& path) const {
 }
 
 Result<bool> FileTree::is_there(const std::string& path) const {
-  if (env_.FileExists(path)) return true;
+  if (env_.FileExists(path)) {
+    if (Status other = is_witness(path) ? check_in_sight() : Status(); !other.ok()) return other;
+    return true;
+  }
   const auto look = [&] {
     std::uint64_t bytes = 0;
     return translate_leveldb(env_.GetFileSize(path, &bytes), "looking for " + path);
   };
-  const bool is_witness = witness_ && path == witness_->file;
-  Status looked = is_witness ? look() : confirmed(path, look);
+  Status looked = is_witness(path) ? look() : confirmed(path, look);
   if (looked.code() == StatusCode::kNotFound) return false;
   if (!looked.ok()) return looked;
   return true;

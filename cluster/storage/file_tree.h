@@ -10,12 +10,14 @@
 // - What cannot be seen is not absent. A tree on a file system that is not mounted here for a
 //   moment looks as if everything was removed. So a path counts as absent only if it is not there,
 //   the tree's witness is seen after that, and the path is not there when it is asked for once
-//   more. That takes two calls more. Without the witness the answer is kUnavailable. Only a tree
-//   that vanishes twice within one verb deceives it.
+//   more. That takes two calls more. Without the witness the answer is kUnavailable. So it is with
+//   another witness than the one seen first: somebody has once made one below the mount point, or
+//   another tree is mounted there. Only a tree that vanishes twice within one verb deceives it.
 
 #pragma once
 
 #include <leveldb/env.h>
+#include <pv2/base/mutex.h>
 #include <pv2/base/status.h>
 
 #include <cstdint>
@@ -53,7 +55,8 @@ struct Renaming {
   std::string to;
 };
 
-/// A file that shows that a tree can be seen: it is made first, and nobody removes it.
+/// A file that shows that a tree can be seen: it is made first, and nobody changes or removes it.
+/// Each tree has a witness of its own content.
 struct TreeWitness {
   std::string root;  ///< The directory of the tree.
   std::string file;  ///< Below it.
@@ -79,7 +82,8 @@ class FileTree {
         sync_(std::move(sync)),
         owner_(std::move(owner)),
         open_sync_(std::move(open_sync)),
-        witness_(std::move(witness)) {}
+        witness_(std::move(witness)),
+        first_seen_(std::make_shared<FirstSeen>()) {}
   /// The machine's files.
   static FileTree real(std::string owner, std::optional<TreeWitness> witness = {}) {
     return {*leveldb::Env::Default(), sync_real_directory, std::move(owner),
@@ -97,7 +101,8 @@ class FileTree {
                                               std::size_t length) const;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
   /// Whether the file or directory is there; a failure if that cannot be told. Nothing confirms
-  /// that the witness itself is absent: who makes it looks at something else.
+  /// that the witness itself is absent: who makes it looks at something else. A process asks for it
+  /// when it begins, and knows it from then on.
   [[nodiscard]] Result<bool> is_there(const std::string& path) const;
   /// False also if it cannot be told, or the tree cannot be seen: only where that errs on the safe
   /// side.
@@ -152,8 +157,18 @@ class FileTree {
   Status remove_recursively(const std::string& path) const;
   Status remove_empty_directory(const std::string& path) const;
 
+  /// The content of the witness. Copies of a FileTree share it.
+  struct FirstSeen {
+    Mutex bytes_mutex;
+    std::optional<std::string> bytes PV2_GUARDED_BY(bytes_mutex);
+  };
+
   [[nodiscard]] bool is_watched(const std::string& path) const;
+  [[nodiscard]] bool is_witness(const std::string& path) const;
+  /// Whether the witness is there, and is that of before.
   [[nodiscard]] Status check_in_sight() const;
+  /// OK: the first witness that was seen has the content `witness`, or this is the first one.
+  [[nodiscard]] Status check_known(const std::string& witness) const;
   /// What `ask` answers about `path`. kNotFound is confirmed: see the invariant.
   [[nodiscard]] Status confirmed(const std::string& path, const std::function<Status()>& ask) const;
 
@@ -162,6 +177,7 @@ class FileTree {
   std::string owner_;
   OpenSync open_sync_;
   std::optional<TreeWitness> witness_;
+  std::shared_ptr<FirstSeen> first_seen_;
 };
 
 /// The directory that holds `path` ("." for a bare name).

@@ -13,6 +13,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/file_tree.h"
@@ -32,6 +33,11 @@ class VanishingEnv final : public leveldb::EnvWrapper {
     REQUIRE(target()->CreateDir(kBelow).ok());
   }
 
+  /// The file, which is below kRoot, has another content while everything is hidden: somebody has
+  /// made one below the mount point.
+  void leave_below(const std::string& file, const std::string& bytes) {
+    crash_env_.set_contents(path_of(file, true), bytes);
+  }
   /// From the call `begin` on, counted from now, for `count` calls.
   void hide(std::size_t begin, std::size_t count) {
     calls_ = 0;
@@ -123,17 +129,26 @@ struct Verb {
   std::function<Check(World&)> call;
 };
 
-/// One disappearance at each of the calls that each verb makes, short ones and one without end.
+/// One disappearance at each of the calls that each verb makes, short ones and one without end. An
+/// end that is far may come with `witness`, which the world knows, below the mount point, too.
 template <class World>
-void vanish_within(const std::vector<Verb<World>>& verbs) {
+void vanish_within(const std::vector<Verb<World>>& verbs, const std::string& witness) {
+  constexpr std::size_t kForEver = VanishingEnv::kForEver;
+  const std::vector<std::pair<std::size_t, bool>> ways{
+      {1, false}, {2, false},        {3, false}, {4, false},
+      {8, false}, {kForEver, false}, {4, true},  {kForEver, true}};
   for (const Verb<World>& verb : verbs) {
-    for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4},
-                                    std::size_t{8}, VanishingEnv::kForEver}) {
+    for (const auto& [count, has_other] : ways) {
       bool was_hidden = true;
       for (std::size_t begin = 0; was_hidden; ++begin) {
-        INFO(verb.title << ": hidden for " << count << " calls from call " << begin);
+        INFO(verb.title << ": hidden for " << count << " calls from call " << begin
+                        << (has_other ? ", with another witness" : ""));
         World world;
         if (verb.begin) verb.begin(world);
+        if (has_other) {
+          REQUIRE(*world.files.is_there(witness));
+          world.env.leave_below(witness, "another one");
+        }
         world.env.hide(begin, count);
         const Check check = verb.call(world);
         was_hidden = world.env.show();

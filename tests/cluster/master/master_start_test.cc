@@ -44,7 +44,10 @@ TEST_CASE("a cluster that could not be made is made by the next master, once tha
   world.run_until_quiet();
   world.end_server(first);  // its catalogue is in store files now
   world.kill_master();
+  const auto id = world.files.read(world.layout.cluster_id());
+  REQUIRE(id.ok());
   REQUIRE(world.files.remove_tree(world.layout.master()).ok());
+  world.env.set_contents(world.layout.cluster_id(), *id);
   world.disk = std::make_shared<MemoryDisk>();
   world.start_master();
   world.start_server("rs1");
