@@ -112,10 +112,9 @@ class RollbackPlan::Builder {
   std::vector<Index> last_lane_;  // of each fork: the lane that was added last
 };
 
-RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
-                           const LockKeepers& keepers) {
-  if (!keepers.takers.empty()) add_first_turns(head, turns, keepers.takers);
-  if (!keepers.all.empty()) add_last_turns(head, turns, keepers.all);
+RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const UndoLocks& locks) {
+  if (!locks.takers.empty()) add_first_turns(head, turns, locks.takers);
+  if (!locks.keepers.empty()) add_last_turns(head, turns, locks.keepers);
   PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
   left_ = turns.size();
   items_.reserve(turns.size());
@@ -137,12 +136,12 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns,
 namespace {
 
 // Calls visit(turn, ancestors) for each of `turns`, in the order of the iterators, with those
-// ancestors of its member below `head` that come up for the first time, the highest first: no
+// ancestors of its member up to `head` that come up for the first time, the highest first: no
 // earlier turn is their own or below them. Each member is passed once, so this takes no longer than
 // a walk over all.
 template <class At, class Visit>
 void visit_with_ancestors(const Execution& head, At at, At end, Visit visit) {
-  std::unordered_set<const Execution*> passed{&head};
+  std::unordered_set<const Execution*> passed{head.parent_execution()};
   std::vector<Execution*> ancestors;
   for (; at != end; ++at) {
     ancestors.clear();
@@ -280,6 +279,15 @@ void RollbackPlan::put_back(const Execution& member) {
              "a turn that has begun is the newest of its lane");
   open_.push_back({at->second, false});
   begun_.erase(at);
+}
+
+void RollbackPlan::take_locks_instead(Execution& member) {
+  UndoTurn& turn = items_[newest_.at(member.id)].turn;
+  PV2_ASSERT(turn.kind == UndoTurn::Kind::kStep && begun_.contains(member.id),
+             "a turn that was not taken under its locks is of a step, and has begun");
+  turn.kind = UndoTurn::Kind::kFirst;
+  turn.entry.step = 0;
+  put_back(member);
 }
 
 void RollbackPlan::end(Execution& member) {

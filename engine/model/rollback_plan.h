@@ -25,12 +25,14 @@
 #pragma once
 
 #include <pv2/base/ids.h>
+#include <pv2/base/resource.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "model/record.h"
@@ -48,10 +50,18 @@ struct UndoTurn {
   Kind kind = Kind::kStep;
 };
 
-/// The descendants of a head whose locks cover what is below them.
-struct LockKeepers {
-  std::vector<Execution*> all;
-  std::vector<Execution*> takers;  ///< Those of them that do not hold their locks.
+/// What has to be known of the locks of the members of a domain to undo it.
+struct UndoLocks {
+  /// Those that hold their locks, and keep them until their turns and those of their descendants
+  /// are over.
+  std::vector<Execution*> holders{};
+  /// Those that had their locks when they spawned descendants, and take them again.
+  std::vector<Execution*> takers{};
+  /// Descendants of the head, takers or holders, that keep their locks for what is below them.
+  std::vector<Execution*> keepers{};
+  /// Keys with a limit: those who share one may keep each other out.
+  std::set<ResourceKey> limited{};
+  bool is_one_needed = false;  ///< The undo of a member has to take locks first.
 };
 
 /// Of one domain, in one run. After a restart it is made again from the undo lists. Guarded by the
@@ -60,10 +70,13 @@ class RollbackPlan {
  public:
   /// `turns` are those of `head` and its descendants, each of a step, as in_undo_order() returns
   /// them.
-  RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const LockKeepers& keepers = {});
+  RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const UndoLocks& locks = {});
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
 
+  /// The newest turn of `member`, which has begun and is of a step, counts as undone without its
+  /// locks. In its place comes a first turn, which has not begun.
+  void take_locks_instead(Execution& member);
   /// Returns the member of each first and of each last turn, then nullptr. The caller counts these
   /// turns in its Turn::left before any turn begins.
   [[nodiscard]] Execution* take_with_added_turn();

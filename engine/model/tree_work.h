@@ -59,11 +59,7 @@ struct TreeWork {
   bool has_turns = false;  ///< A member has something to undo.
   std::unique_ptr<InterruptedMembers> interrupted;
   std::vector<UndoTurn> turns;
-  LockKeepers keepers;
-  /// Members that keep the locks that they hold until their turns, and those of their descendants,
-  /// are over.
-  std::vector<Execution*> holders;
-  bool is_lock_needed = false;  ///< The undo of a member has to take locks first.
+  UndoLocks locks;
   /// Members that hold locks and have no step to undo, in the order of the walk.
   std::vector<Execution*> idle_holders;
   bool has_branches = false;  ///< Some turns are undone concurrently.

@@ -2,8 +2,8 @@
 //
 // HoldersFirst takes the turns from the newest to the oldest. Before the first turn of a member it
 // looks for the holders whose locks that member needs, and takes their turns first, before which it
-// looks in the same way. No holder is looked for twice under one key, so this ends even if holders
-// need each other's locks; such a tree is in a deadlock in any order.
+// looks in the same way. The turns of a holder are brought forward once, so this ends even if
+// holders need each other's locks.
 
 #include "model/undo_order.h"
 
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -28,16 +29,21 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 class HoldersFirst {
  public:
   /// `turns` are in order of age.
-  HoldersFirst(const Execution& head, const std::vector<UndoTurn>& turns,
-               const std::vector<Execution*>& holders)
-      : head_(head), turns_(turns), below_(holders.size()) {
-    for (std::size_t i = 0; i < holders.size(); ++i) holders_.emplace(holders[i], i);
-    for (std::size_t i = 0; i < holders.size(); ++i) {
-      const EntryLocks& locks = holders[i]->locks();
-      for (std::size_t at = 0; at < locks.size(); ++at) {
-        held_[&locks.key(at)].of(locks.mode(at)).push_back(i);
+  HoldersFirst(const Execution& head, const std::vector<UndoTurn>& turns, const UndoLocks& locks)
+      : head_(head),
+        turns_(turns),
+        limited_(locks.limited),
+        takers_(locks.takers.begin(), locks.takers.end()),
+        below_(locks.holders.size()),
+        taken_(turns.size()) {
+    for (std::size_t i = 0; i < locks.holders.size(); ++i) holders_.emplace(locks.holders[i], i);
+    for (std::size_t i = 0; i < locks.holders.size(); ++i) {
+      const EntryLocks& held = locks.holders[i]->locks();
+      for (std::size_t at = 0; at < held.size(); ++at) {
+        Held& by = held_[&held.key(at)];
+        (excludes(held, at) ? by.exclusive : by.shared).push_back(i);
       }
-      const std::size_t above = holder_around(holders[i]->parent_execution());
+      const std::size_t above = holder_around(locks.holders[i]->parent_execution());
       if (above != kNone) below_[above].holders.push_back(i);
     }
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -49,7 +55,6 @@ class HoldersFirst {
   std::vector<UndoTurn> order() {
     std::vector<UndoTurn> newest_first;
     newest_first.reserve(turns_.size());
-    std::vector<bool> taken(turns_.size());
     std::vector<std::vector<std::size_t>> lists(1);  // the last list comes first, from its back
     for (std::size_t i = 0; i < turns_.size(); ++i) lists[0].push_back(i);
     while (!lists.empty()) {
@@ -60,14 +65,14 @@ class HoldersFirst {
       Looks::one();
       const std::size_t turn = lists.back().back();
       Execution& member = *turns_[turn].execution;
-      if (!taken[turn] && asked_.insert(&member).second) {
+      if (!taken_[turn] && asked_.insert(&member).second) {
         const std::vector<std::size_t> in_the_way = take_holders_in_the_way(member);
         for (const std::size_t holder : in_the_way) lists.push_back(turns_below(holder));
         if (!in_the_way.empty()) continue;
       }
       lists.back().pop_back();
-      if (!taken[turn]) newest_first.push_back(turns_[turn]);
-      taken[turn] = true;
+      if (!taken_[turn]) newest_first.push_back(turns_[turn]);
+      taken_[turn] = true;
     }
     std::reverse(newest_first.begin(), newest_first.end());
     return newest_first;
@@ -83,14 +88,13 @@ class HoldersFirst {
   struct Held {
     std::vector<std::size_t> exclusive;
     std::vector<std::size_t> shared;
-    std::vector<std::size_t>& of(LockMode mode) {
-      return mode == LockMode::kExclusive ? exclusive : shared;
-    }
   };
   /// What has a holder as its nearest one.
   struct Below {
     std::vector<std::size_t> turns;
     std::vector<std::size_t> holders;
+    bool is_brought = false;
+    bool is_empty = false;  ///< All of it was taken.
   };
 
   /// `member`, if it is a holder, or its nearest ancestor that is one.
@@ -112,54 +116,96 @@ class HoldersFirst {
     return around;
   }
 
+  /// Whether who has the key number `at` of `locks` keeps out all others.
+  [[nodiscard]] bool excludes(const EntryLocks& locks, std::size_t at) const {
+    return locks.mode(at) == LockMode::kExclusive ||
+           (!limited_.empty() && limited_.contains(locks.key(at)));
+  }
+
   /// Returns the holders that `member` waits for, itself or because an ancestor takes its locks
-  /// first, and forgets that they have the keys in question.
+  /// first, as far as they were not brought forward yet.
   std::vector<std::size_t> take_holders_in_the_way(const Execution& member) {
     std::vector<std::size_t> found;
-    const Execution* at = &member;
-    do {
-      const bool takes_locks = at == &member || at->locks().scope() == LockScope::kOperation;
-      if (takes_locks && !holders_.contains(at)) take_holders_of_keys(*at, found);
+    if (!holders_.contains(&member)) take_holders_of_keys(member, found);
+    for (const Execution* at = &member; at != &head_;) {
       at = at->parent_execution();
-    } while (at != nullptr && &member != &head_ && at != &head_ && asked_.insert(at).second);
+      if (!asked_.insert(at).second) break;
+      Looks::one();
+      if (takers_.contains(at)) take_holders_of_keys(*at, found);
+    }
     return found;
   }
   void take_holders_of_keys(const Execution& member, std::vector<std::size_t>& found) {
     const EntryLocks& locks = member.locks();
     for (std::size_t i = 0; i < locks.size(); ++i) {
+      Looks::one();
       const auto at = held_.find(&locks.key(i));
-      if (at == held_.end() || is_covered(member, locks.key(i))) continue;
-      const auto take = [&](std::vector<std::size_t>& holders) {
-        found.insert(found.end(), holders.begin(), holders.end());
-        holders.clear();
-      };
-      take(at->second.exclusive);
-      if (locks.mode(i) == LockMode::kExclusive) take(at->second.shared);
+      if (at == held_.end()) continue;
+      auto& [key, by] = *at;
+      const bool takes_shared = excludes(locks, i) && !by.shared.empty();
+      if ((by.exclusive.empty() && !takes_shared) || is_covered(member, *key)) continue;
+      bring(by.exclusive, found);
+      if (takes_shared) bring(by.shared, found);
     }
+  }
+  void bring(std::vector<std::size_t>& holders, std::vector<std::size_t>& found) {
+    for (const std::size_t holder : holders) {
+      if (!std::exchange(below_[holder].is_brought, true)) found.push_back(holder);
+    }
+    holders.clear();
   }
 
   /// Whether an ancestor of `member` has the key, or takes it before: its descendants do not keep
   /// each other out. Below one that shares it, no member has taken a step that needs it alone.
-  [[nodiscard]] bool is_covered(const Execution& member, const ResourceKey& key) const {
-    for (const Execution* at = member.parent_execution(); at != nullptr;
-         at = at->parent_execution()) {
+  [[nodiscard]] bool is_covered(const Execution& member, const ResourceKey& key) {
+    for (const Execution* at = cover_of(member); at != nullptr; at = cover_of(*at)) {
       Looks::one();
-      const bool covers = at->locks().scope() == LockScope::kOperation || holders_.contains(at);
-      if (covers && at->locks().find(key)) return true;
+      if (at->locks().find(key)) return true;
     }
     return false;
   }
-
-  /// The turns of a holder and of its descendants, in order of age.
-  [[nodiscard]] std::vector<std::size_t> turns_below(std::size_t holder) const {
-    std::vector<std::size_t> found;
-    std::vector<std::size_t> to_visit{holder};
-    while (!to_visit.empty()) {
+  /// The nearest ancestor that has locks or takes them; nullptr: there is none.
+  [[nodiscard]] const Execution* cover_of(const Execution& member) {
+    std::vector<const Execution*> path;
+    const Execution* found = nullptr;
+    for (const Execution* at = &member; at != nullptr; at = at->parent_execution()) {
       Looks::one();
-      const Below& below = below_[to_visit.back()];
-      to_visit.pop_back();
-      found.insert(found.end(), below.turns.begin(), below.turns.end());
-      to_visit.insert(to_visit.end(), below.holders.begin(), below.holders.end());
+      if (at != &member && has_locks(*at)) {
+        found = at;
+        break;
+      }
+      if (const auto known = covers_.find(at); known != covers_.end()) {
+        found = known->second;
+        break;
+      }
+      path.push_back(at);
+    }
+    for (const Execution* const passed : path) covers_.emplace(passed, found);
+    return found;
+  }
+  [[nodiscard]] bool has_locks(const Execution& member) const {
+    if (member.locks().empty()) return false;
+    if (holders_.contains(&member) || takers_.contains(&member)) return true;
+    // Those above the head have not ended, and have what they hold for the operation.
+    return member.id < head_.id && member.locks().scope() == LockScope::kOperation;
+  }
+
+  /// The turns of a holder and of its descendants that were not taken, in order of age.
+  [[nodiscard]] std::vector<std::size_t> turns_below(std::size_t holder) {
+    std::vector<std::size_t> found;
+    std::vector<std::size_t> visited{holder};  // those above come before those below them
+    for (std::size_t i = 0; i < visited.size(); ++i) {
+      for (const std::size_t turn : below_[visited[i]].turns) {
+        Looks::one();
+        if (!taken_[turn]) found.push_back(turn);
+      }
+      for (const std::size_t inner : below_[visited[i]].holders) {
+        Looks::one();
+        if (!below_[inner].is_empty) visited.push_back(inner);
+      }
+    }
+    if (found.empty()) {
+      for (const std::size_t each : visited) below_[each].is_empty = true;
     }
     std::sort(found.begin(), found.end());
     return found;
@@ -167,19 +213,34 @@ class HoldersFirst {
 
   const Execution& head_;
   const std::vector<UndoTurn>& turns_;
+  const std::set<ResourceKey>& limited_;
+  const std::unordered_set<const Execution*> takers_;
   std::unordered_map<const Execution*, std::size_t> holders_;
   std::vector<Below> below_;
-  std::map<const ResourceKey*, Held, ByName> held_;           // without those that were taken
-  std::unordered_map<const Execution*, std::size_t> around_;  // what holder_around() has found
-  std::unordered_set<const Execution*> asked_;                // whose locks were looked at
+  std::vector<bool> taken_;                                        // which turns are in order
+  std::map<const ResourceKey*, Held, ByName> held_;                // by those who were not brought
+  std::unordered_map<const Execution*, std::size_t> around_;       // what holder_around() has found
+  std::unordered_map<const Execution*, const Execution*> covers_;  // what cover_of() has found
+  std::unordered_set<const Execution*> asked_;                     // whose locks were looked at
 };
 
 }  // namespace
 
+void forget_takers_above_holders(const Execution& head, UndoLocks& locks) {
+  if (locks.takers.empty()) return;
+  std::unordered_set<const Execution*> passed{head.parent_execution()};
+  for (const Execution* const holder : locks.holders) {
+    for (const Execution* at = holder; passed.insert(at).second; at = at->parent_execution()) {
+      Looks::one();
+    }
+  }
+  std::erase_if(locks.takers, [&](const Execution* taker) { return passed.contains(taker); });
+}
+
 std::vector<UndoTurn> in_undo_order(const Execution& head, std::vector<UndoTurn> turns,
-                                    const std::vector<Execution*>& holders) {
+                                    const UndoLocks& locks) {
   std::sort(turns.begin(), turns.end(), is_older);
-  return holders.empty() ? turns : HoldersFirst(head, turns, holders).order();
+  return locks.holders.empty() ? turns : HoldersFirst(head, turns, locks).order();
 }
 
 }  // namespace pv2

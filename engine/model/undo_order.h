@@ -11,7 +11,9 @@
 //     A fails; a newer step of m is undone, and m keeps k. Now the tree fails.
 //
 // By age B1 would be undone before A1. But its undo needs k, which m gives back after A1 only. So
-// the turns of m, and those of its descendants, come right before B1.
+// the turns of m, and those of its descendants, come right before B1. If they need a lock that b,
+// or a member above it, holds until B1 is undone, no order helps; the deadlock is found like any
+// other.
 
 #pragma once
 
@@ -23,12 +25,16 @@ namespace pv2 {
 
 struct Execution;
 
+/// A member below which another one already holds its locks does not take its own any more: it
+/// would wait for that one, which waits for it. That is so if a version before this one, or an
+/// operator who skipped an undo, has undone something below it without its locks.
+void forget_takers_above_holders(const Execution& head, UndoLocks& locks);
+
 /// Returns `turns`, of the domain of `head` and given in any order, so that they are to be undone
-/// from the back. `holders` are the members that hold their locks, and keep them until their turns
-/// and those of their descendants are over; without any, age alone decides. The same members in the
-/// same states give the same order, so a restart in the middle of a rollback goes on with it.
+/// from the back. Without holders age alone decides. The same members in the same states give the
+/// same order, so a restart in the middle of a rollback goes on with it.
 [[nodiscard]] std::vector<UndoTurn> in_undo_order(const Execution& head,
                                                   std::vector<UndoTurn> turns,
-                                                  const std::vector<Execution*>& holders = {});
+                                                  const UndoLocks& locks = {});
 
 }  // namespace pv2

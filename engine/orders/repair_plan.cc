@@ -34,12 +34,12 @@ Order about_step(Order::Kind kind, Execution& member, Execution& head) {
   return {.kind = kind, .about = &member, .head = &head, .step = member.record.step};
 }
 
-// The turn of the rollback at which `parked` is parked. nullptr: its record names none, or it could
-// not take its locks.
+// The turn of the rollback at which `parked` is parked; of no step, if it could not take its locks.
+// nullptr: its record names none.
 const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
   const RollbackPlan* const plan = head.domain.rare->rollback.get();
   const UndoTurn* const turn = plan != nullptr ? plan->newest_of(parked) : nullptr;
-  return turn != nullptr && turn->kind == UndoTurn::Kind::kStep ? turn : nullptr;
+  return turn != nullptr && turn->kind != UndoTurn::Kind::kLast ? turn : nullptr;
 }
 
 Status quarantined(const Execution& execution) {

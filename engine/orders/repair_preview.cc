@@ -103,6 +103,16 @@ void describe_bypass(Execution& member, ProcedureId head, Lines& lines) {
 
 // ---- The order ----
 
+std::string skipped_undo(const Order& order) {
+  if (order.step == 0) {
+    return fmt::format(
+        "{} does not take its locks again; what it has spawned is undone without them",
+        name_of(*order.about));
+  }
+  return fmt::format("{} did {}, which is not undone; the rollback goes on as if it were",
+                     name_of(*order.about), name_of_step(*order.about, order.step));
+}
+
 std::string skipped_step(const Order& order) {
   const Execution& member = *order.about;
   return fmt::format("{} failed at {}, which may be half done and counts as done; {}",
@@ -135,9 +145,7 @@ class Preview {
         lines_.push_back(fmt::format("the wait of {} ends now", name_of(about)));
         return Status();
       case Order::Kind::kSkipUndo:
-        lines_.push_back(
-            fmt::format("{} did {}, which is not undone; the rollback goes on as if it were",
-                        name_of(about), name_of_step(about, order->step)));
+        lines_.push_back(skipped_undo(*order));
         return Status();
       case Order::Kind::kSkipStep:
         lines_.push_back(skipped_step(*order));

@@ -79,17 +79,18 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   Execution& member = *order.about;
   Domain& domain = order.head->domain;
   PV2_ASSERT(is_parked_in_undo(member), "an undo that is skipped is parked");
-  PV2_ASSERT(order.step != 0, "an undo that is skipped belongs to a step");
   auto commit = unchanged(core, member);
   note_history(*commit, Outcome::Kind::kSkipped, order.step);
   Turn& turn = member.edit_turn();
   turn.step = order.step;
+  turn.takes_locks = order.step == 0;
   turn.leads = &member == order.head;
   turn.ends_domain = turn.leads && domain.rare->rollback->left() == 1;
   Transition& next = commit->next;
   next.parked = false;
   next.attempt = 1;
   next.step = 0;
+  if (turn.takes_locks) return commit;  // it goes on without them
   next.undo = UndoChange::kPop;
   if (turn.left > 1) return commit;
   const bool ends = !turn.leads || turn.ends_domain;

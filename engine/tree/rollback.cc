@@ -157,12 +157,19 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   }
 }
 
+// An undo that had not got its locks was skipped, and what its member has spawned is still to be
+// undone: the member takes them first, as after a restart.
+bool has_undos_below_without_locks(const Execution& execution) {
+  return !execution.holds_locks() && execution.locks().scope() == LockScope::kOperation &&
+         execution.first_child() != nullptr && execution.turn().left > 1;
+}
+
 }  // namespace
 
 void locks_taken(EngineCore& core, Execution& execution, Effects& effects) {
   Execution* const head = failing_domain(execution);
   PV2_ASSERT(head != nullptr, "a member takes its locks for an undo in a failed domain");
-  PV2_ASSERT(execution.turn().left > 1,
+  PV2_ASSERT(execution.turn().left > 1 || &execution == head,
              "a member that takes its locks has a turn after which they go back");
   execution.phase.move_to(Phase::kIdle);
   end_turn(core, *head, execution);
@@ -192,8 +199,14 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     --domain.rare.edit().parked_undos;
   }
   if (ordered && domain.rare->parked_undos == 0) move_to(head, DomainState::kRollingBack);
-  // A member that is finished without a pop has had its last turn.
-  if (done.undo == UndoChange::kPop || is_finished(done.state)) {
+  const bool goes_on_without_locks =
+      ordered && execution.takes_locks() && done.history->outcome == Outcome::Kind::kSkipped;
+  if (ordered && done.undo == UndoChange::kPop && has_undos_below_without_locks(execution)) {
+    execution.edit_turn().stopped.reset();
+    execution.leave_turn();
+    domain.rare->rollback->take_locks_instead(execution);
+    // A member that is finished without a pop has had its last turn.
+  } else if (done.undo == UndoChange::kPop || is_finished(done.state) || goes_on_without_locks) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rare->rollback->put_back(execution);

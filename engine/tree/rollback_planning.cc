@@ -212,18 +212,27 @@ bool keeps_for_descendants(const Execution& member) {
   return holds_for_undos(member) && member.children().unfinished != 0;
 }
 
+// Whether an operator has ordered that what is below `member` is undone without its locks.
+bool goes_on_without_locks(const Execution& member) {
+  const History& history = member.record.history;
+  if (history.size() == 0) return false;
+  const HistoryEntry last = history.at(history.size() - 1);
+  return last.is_of_locks() && last.outcome == Outcome::Kind::kSkipped;
+}
+
 // Notes what has to be known of the locks of `member`, whose turns are planned.
 void note_locks(TreeWork& work, Execution& member) {
   if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
-  const bool is_head = &member == &work.head;  // it has its locks until all others are undone
-  const bool keeps = !is_head && keeps_for_descendants(member);
+  UndoLocks& locks = work.locks;
+  const bool is_head = &member == &work.head;  // it keeps its locks until the domain is over
+  const bool keeps = keeps_for_descendants(member);
   const bool holds = member.holds_locks();
   const bool has_steps = has_steps_to_undo(member);
-  if (keeps) work.keepers.all.push_back(&member);
-  if (keeps && !holds) work.keepers.takers.push_back(&member);
+  if (keeps && !is_head) locks.keepers.push_back(&member);
+  if (keeps && !holds && !goes_on_without_locks(member)) locks.takers.push_back(&member);
+  if (holds && (has_steps || keeps || is_head)) locks.holders.push_back(&member);
   if (!is_head && is_idle_holder(member)) work.idle_holders.push_back(&member);
-  if (holds && (has_steps || keeps || is_head)) work.holders.push_back(&member);
-  work.is_lock_needed = work.is_lock_needed || (!holds && (has_steps || keeps));
+  locks.is_one_needed = locks.is_one_needed || (!holds && (has_steps || keeps));
 }
 
 // The plan has added first and last turns: counts each with the other turns of its member, as far
@@ -311,6 +320,13 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   }
 }
 
+// All members were planned: notes the rest of what decides in which order locks are taken.
+void note_limits(EngineCore& core, UndoLocks& locks) PV2_REQUIRES(core.state_mutex) {
+  if (!locks.is_one_needed) locks.holders.clear();
+  if (locks.holders.empty()) return;
+  for (const auto& [key, limit] : core.state.limits) locks.limited.insert(key);
+}
+
 // What the work has collected is sorted without the mutex; it pauses.
 void leave_to_sort(TreeWork& work, Effects& effects) {
   work.is_outside = true;
@@ -347,9 +363,9 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
   if (work.stage == Stage::kSort) {
     // To find who has which locks, the plan walks from each turn towards the head. That may be
     // long, so it is done outside of the mutex.
-    if (!work.is_lock_needed) work.holders.clear();
+    note_limits(core, work.locks);
     const bool is_much = work.turns.size() > kSortedAtOnce || work.has_branches ||
-                         !work.keepers.all.empty() || !work.holders.empty();
+                         !work.locks.keepers.empty() || !work.locks.holders.empty();
     if (is_much) return leave_to_sort(work, effects);
     sort_collected(work);
   }
@@ -370,8 +386,9 @@ void sort_collected(TreeWork& work) {
   }
   PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted in their stage");
   PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted after all members were visited");
-  auto turns = in_undo_order(work.head, std::move(work.turns), work.holders);
-  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(turns), work.keepers);
+  forget_takers_above_holders(work.head, work.locks);
+  auto turns = in_undo_order(work.head, std::move(work.turns), work.locks);
+  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(turns), work.locks);
   work.stage = TreeWork::Stage::kSorted;
 }
 

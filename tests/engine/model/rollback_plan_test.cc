@@ -63,19 +63,19 @@ bool is_below(const Execution& member, const Execution& ancestor) {
 // Each of these members, parents before their children. A taker whose newest turn is older than one
 // below it takes its locks right before the newest one below it. A keeper whose oldest turn is
 // newer than one below it gives its locks back right after the oldest one below it.
-std::vector<UndoTurn> with_added_turns(std::vector<UndoTurn> turns, const LockKeepers& keepers) {
+std::vector<UndoTurn> with_added_turns(std::vector<UndoTurn> turns, const UndoLocks& locks) {
   const auto is_of = [](const Execution* member) {
     return [member](const UndoTurn& turn) {
       return turn.kind == UndoTurn::Kind::kStep &&
              (turn.execution == member || is_below(*turn.execution, *member));
     };
   };
-  for (Execution* const taker : keepers.takers) {
+  for (Execution* const taker : locks.takers) {
     const auto newest = std::find_if(turns.rbegin(), turns.rend(), is_of(taker));
     if (newest == turns.rend() || newest->execution == taker) continue;
     turns.insert(newest.base(), {taker, {0, newest->entry.sequence}, UndoTurn::Kind::kFirst});
   }
-  for (Execution* const keeper : keepers.all) {
+  for (Execution* const keeper : locks.keepers) {
     const auto oldest = std::find_if(turns.begin(), turns.end(), is_of(keeper));
     if (oldest == turns.end() || oldest->execution == keeper) continue;
     turns.insert(oldest, {keeper, {0, oldest->entry.sequence}, UndoTurn::Kind::kLast});
@@ -140,15 +140,16 @@ TEST_CASE(
       if (std::find(path.begin(), path.end(), &head) == path.end()) continue;
       turns.push_back({&member, {step, CommitSequence{step}}});
     }
-    LockKeepers keepers;
+    UndoLocks locks;
+    if (random.below(4) == 0) locks.takers.push_back(&head);
     for (const auto& member : members) {
       if (!is_below(*member, head) || random.below(2) == 0) continue;
-      keepers.all.push_back(member.get());
-      if (random.below(2) == 0) keepers.takers.push_back(member.get());
+      locks.keepers.push_back(member.get());
+      if (random.below(2) == 0) locks.takers.push_back(member.get());
     }
-    std::vector<ModelTurn> model = model_of(with_added_turns(turns, keepers));
+    std::vector<ModelTurn> model = model_of(with_added_turns(turns, locks));
     if (random.below(2) == 0) std::reverse(turns.begin(), turns.end());
-    RollbackPlan plan(head, in_undo_order(head, turns), keepers);
+    RollbackPlan plan(head, in_undo_order(head, turns), locks);
 
     INFO("seed " << seed);
     std::multiset<const Execution*> with_added_turn;
@@ -223,15 +224,15 @@ TEST_CASE("each call of a plan takes a bounded number of looks, and all of them 
       turns.push_back({member.get(), {2, CommitSequence{1 + member->id.value}}});
     }
     turns.push_back({&head, {3, CommitSequence{UINT32_MAX}}});
-    LockKeepers keepers;
+    UndoLocks locks;
     for (const auto& member : members) {
-      if (member.get() != &head) keepers.all.push_back(member.get());
+      if (member.get() != &head) locks.keepers.push_back(member.get());
     }
-    keepers.takers = keepers.all;
+    locks.takers = locks.keepers;
     std::reverse(turns.begin(), turns.end());
     Looks looks;
     Looks* outer = looks.begin();
-    RollbackPlan plan(head, in_undo_order(head, turns), keepers);
+    RollbackPlan plan(head, in_undo_order(head, turns), locks);
     looks.end(outer);
     const std::uint64_t made = looks.total();
     looks.forget();
@@ -253,6 +254,29 @@ TEST_CASE("each call of a plan takes a bounded number of looks, and all of them 
   const auto [made_of_four, total_of_four] = played(4000);
   CHECK(made_of_four <= 5 * made);
   CHECK(total_of_four <= 5 * total);
+}
+
+TEST_CASE("a turn that was skipped without its locks becomes a turn that takes them") {
+  Members members;
+  Execution& head = add(members, nullptr, 0, false);
+  Execution& parent = add(members, &head, 1, false);
+  Execution& child = add(members, &parent, 1, false);
+  RollbackPlan plan(head, {{&parent, {1, CommitSequence{1}}},
+                           {&child, {1, CommitSequence{2}}},
+                           {&parent, {2, CommitSequence{3}}}});
+
+  CHECK(plan.begin_next()->entry.step == 2);
+  plan.take_locks_instead(parent);
+  CHECK(plan.left() == 3);
+  CHECK_FALSE(plan.has_begun(parent));
+  const UndoTurn* const first = plan.begin_next();
+  REQUIRE(first != nullptr);
+  CHECK(first->execution == &parent);
+  CHECK(first->kind == UndoTurn::Kind::kFirst);
+  plan.end(parent);
+  CHECK(plan.begin_next()->execution == &child);
+  plan.end(child);
+  CHECK(plan.begin_next()->entry.step == 1);
 }
 
 TEST_CASE("an operator may pass over a turn that has not begun") {

@@ -79,8 +79,9 @@ class Tree {
     const std::size_t head = random_.below(4) != 0 ? 1 : 1 + random_.below(members_.size() - 1);
     if (!lives_[head].has_begun || lives_[head].has_ended) return;
     fail(head);
-    RollbackPlan plan(*members_[head], in_undo_order(*members_[head], turns(head), holders(head)),
-                      keepers(head));
+    const UndoLocks of_domain = locks(head);
+    RollbackPlan plan(*members_[head], in_undo_order(*members_[head], turns(head), of_domain),
+                      of_domain);
     for (std::size_t left = random_.below(8); left > 0 && plan.left() > 1; --left) {
       if (!undo_next(plan)) plan.put_back(*plan.begun().front());
       if (random_.below(4) == 0) go_forward(3);
@@ -110,18 +111,22 @@ class Tree {
     }
     return all;
   }
-  [[nodiscard]] std::vector<Execution*> holders(std::size_t head = 0) const {
-    std::vector<Execution*> holders;
+  [[nodiscard]] UndoLocks locks(std::size_t head = 0) const {
+    UndoLocks locks;
     for (std::size_t i = head; i < members_.size(); ++i) {
-      const bool holds = lives_[i].holds && !members_[i]->locks().empty();
-      if (is_below(i, head) && holds) holders.push_back(members_[i].get());
+      if (!is_below(i, head) || members_[i]->locks().empty()) continue;
+      const bool holds = lives_[i].holds;
+      if (holds) locks.holders.push_back(members_[i].get());
+      if (i == head || !any_below(i, [](const Life&) { return true; })) continue;
+      locks.keepers.push_back(members_[i].get());
+      if (!holds) locks.takers.push_back(members_[i].get());
     }
-    return holders;
+    return locks;
   }
   // Undoes `turns`, of the whole tree. False: one of them waited for a lock that comes later.
   [[nodiscard]] bool undo(std::vector<UndoTurn> turns) {
     const std::vector<Life> before = lives_;
-    RollbackPlan plan(*members_[0], std::move(turns), keepers(0));
+    RollbackPlan plan(*members_[0], std::move(turns), locks());
     bool all = true;
     while (all && plan.left() != 0) all = undo_next(plan);
     lives_ = before;
@@ -202,17 +207,6 @@ class Tree {
     return true;
   }
 
-  [[nodiscard]] LockKeepers keepers(std::size_t head) const {
-    LockKeepers keepers;
-    for (std::size_t i = head + 1; i < members_.size(); ++i) {
-      const bool has_children = any_below(i, [](const Life&) { return true; });
-      if (!is_below(i, head) || !has_children || members_[i]->locks().empty()) continue;
-      keepers.all.push_back(members_[i].get());
-      if (!lives_[i].holds) keepers.takers.push_back(members_[i].get());
-    }
-    return keepers;
-  }
-
   // False: the turn has begun, and waits for a lock.
   bool undo_next(RollbackPlan& plan) {
     const UndoTurn turn = *plan.begin_next();
@@ -255,7 +249,8 @@ TEST_CASE("turns are undone from the newest to the oldest") {
   const std::vector<UndoTurn> turns{turn(other, 3), turn(one, 4), turn(root, 1), turn(one, 2)};
 
   CHECK(undone(in_undo_order(root, turns)) == Turns{{2, 4}, {3, 3}, {2, 2}, {1, 1}});
-  CHECK(undone(in_undo_order(root, turns, {&other})) == Turns{{3, 3}, {2, 4}, {2, 2}, {1, 1}});
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&other}})) ==
+        Turns{{3, 3}, {2, 4}, {2, 2}, {1, 1}});
 }
 
 TEST_CASE("a half undone member and its descendants come before an undo that needs its lock") {
@@ -269,7 +264,7 @@ TEST_CASE("a half undone member and its descendants come before an undo that nee
   const std::vector<UndoTurn> turns{turn(root, 1),  turn(child, 2), turn(holder, 3),
                                     turn(below, 4), turn(third, 5), turn(other, 6)};
 
-  CHECK(undone(in_undo_order(root, turns, {&holder})) ==
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&holder}})) ==
         Turns{{4, 4}, {3, 3}, {5, 6}, {6, 5}, {2, 2}, {1, 1}});
 }
 
@@ -284,7 +279,7 @@ TEST_CASE("siblings under the lock of their parent are undone by age, whoever ho
   const std::vector<UndoTurn> turns{turn(parent, 1), turn(holder, 2), turn(other, 3)};
   const std::vector<Execution*> holders{at_the_root ? &root : &parent, &holder};
 
-  CHECK(undone(in_undo_order(root, turns, holders)) == Turns{{4, 3}, {3, 2}, {2, 1}});
+  CHECK(undone(in_undo_order(root, turns, {.holders = holders})) == Turns{{4, 3}, {3, 2}, {2, 1}});
 }
 
 TEST_CASE("those who share a key do not come before each other, but before who needs it alone") {
@@ -295,7 +290,7 @@ TEST_CASE("those who share a key do not come before each other, but before who n
   Execution& other = add(members, &root, {"k"}, mode);
   const std::vector<UndoTurn> turns{turn(holder, 1), turn(other, 2)};
 
-  CHECK(undone(in_undo_order(root, turns, {&holder})) ==
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&holder}})) ==
         (mode == LockMode::kShared ? Turns{{3, 2}, {2, 1}} : Turns{{2, 1}, {3, 2}}));
 }
 
@@ -309,7 +304,7 @@ TEST_CASE("no turn of a tree with locks for the operation waits for the lock of 
     tree.undo_some_of_a_domain();
     tree.fail(0);
     const std::vector<UndoTurn> sorted = in_undo_order(tree.root(), tree.turns());
-    const std::vector<UndoTurn> ordered = in_undo_order(tree.root(), tree.turns(), tree.holders());
+    const std::vector<UndoTurn> ordered = in_undo_order(tree.root(), tree.turns(), tree.locks());
 
     REQUIRE(tree.undo(ordered));
     const bool age_suffices = tree.undo(sorted);
@@ -318,6 +313,85 @@ TEST_CASE("no turn of a tree with locks for the operation waits for the lock of 
   }
   CHECK(by_age > 1000);
   CHECK(moved > 10);
+}
+
+TEST_CASE("a holder comes before what a finished member above needs to take its locks") {
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& holder = add(members, &root, {"k"});
+  Execution& parent = add(members, &root, {"k"});
+  Execution& child = add(members, &parent);
+  const std::vector<UndoTurn> turns{turn(holder, 1), turn(child, 2)};
+
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&holder}, .takers = {&parent}})) ==
+        Turns{{2, 1}, {4, 2}});
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&holder}})) == Turns{{4, 2}, {2, 1}});
+}
+
+TEST_CASE("who shares a key that has a limit comes before who shares it, too") {
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& holder = add(members, &root, {"k"}, LockMode::kShared);
+  Execution& other = add(members, &root, {"k"}, LockMode::kShared);
+  const std::vector<UndoTurn> turns{turn(holder, 1), turn(other, 2)};
+  UndoLocks locks{.holders = {&holder}};
+  locks.limited.insert({ResourceClass::kHostFirst, "k"});
+
+  CHECK(undone(in_undo_order(root, turns, locks)) == Turns{{2, 1}, {3, 2}});
+}
+
+TEST_CASE("a member below which another one has its locks already does not take its own") {
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& parent = add(members, &root, {"k"});
+  Execution& child = add(members, &parent, {"k"});
+  Execution& other = add(members, &root, {"k"});
+  UndoLocks locks{.holders = {&child}, .takers = {&parent, &other}};
+
+  forget_takers_above_holders(root, locks);
+  CHECK(locks.takers == std::vector<Execution*>{&other});
+}
+
+TEST_CASE("an order is found in n log n looks, whoever holds which keys") {
+  const int shape = GENERATE(0, 1, 2);
+  const auto looks_for = [shape](std::size_t n) {
+    Members members;
+    Execution& root = add(members, nullptr);
+    std::vector<UndoTurn> turns;
+    UndoLocks locks;
+    std::uint64_t age = 0;
+    const auto undo = [&](Execution& member) { turns.push_back(turn(member, ++age)); };
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < n; ++i) keys.push_back(std::to_string(i));
+    if (shape != 2) {
+      for (const std::string& key : keys) undo(add(members, &root, {key}));
+    }
+    Execution* at = &root;
+    if (shape == 0) {  // one member has all keys, and many descendants
+      at = &add(members, &root, keys);
+      locks.holders.push_back(at);
+      for (std::size_t i = 0; i < n; ++i) undo(add(members, at));
+    } else if (shape == 1) {  // a chain of members, each with a key
+      for (const std::string& key : keys) {
+        at = &add(members, at, {key});
+        locks.holders.push_back(at);
+        undo(*at);
+      }
+    } else {  // a chain without keys, with many at its end who need what another one has
+      for (std::size_t i = 0; i < n; ++i) at = &add(members, at);
+      for (std::size_t i = 0; i < n; ++i) undo(add(members, at, {"k"}));
+      Execution& holder = add(members, &root, {"k"});
+      locks.holders.push_back(&holder);
+      undo(holder);
+    }
+    Looks looks;
+    Looks* const outer = looks.begin();
+    const std::size_t found = in_undo_order(root, turns, locks).size();
+    looks.end(outer);
+    REQUIRE(found == turns.size());
+    return looks.total();
+  };
+  CHECK(looks_for(4000) <= 5 * looks_for(1000));
 }
 
 TEST_CASE("holders that need each other's locks are put in some order, and each turn is there") {
@@ -330,7 +404,7 @@ TEST_CASE("holders that need each other's locks are put in some order, and each 
   const std::vector<UndoTurn> turns{turn(one, 1), turn(other, 2), turn(below_one, 3),
                                     turn(below_other, 4)};
 
-  Turns all = undone(in_undo_order(root, turns, {&one, &other}));
+  Turns all = undone(in_undo_order(root, turns, {.holders = {&one, &other}}));
   std::sort(all.begin(), all.end());
   CHECK(all == Turns{{2, 1}, {3, 3}, {4, 2}, {5, 4}});
 }

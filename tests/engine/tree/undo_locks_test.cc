@@ -320,17 +320,98 @@ TEST_CASE("a member that cannot take its locks because of a deadlock parks, and 
   if (restart) engine.crash_and_open();
   engine.run();
   check_parked();
-  const Status skipped = engine.executor().operate().order(parent, RepairVerb::kSkipStep, kNote);
-  CHECK(skipped.code() == StatusCode::kFailedPrecondition);
-  CHECK_THAT(skipped.to_string(), ContainsSubstring("does not say which step is to be undone"));
   order(engine, parent, RepairVerb::kRetryNow, restart ? Crash::kAfter : Crash::kNone, root);
   engine.run();
   check_parked();
 
+  const auto preview = engine.executor().operate().preview(parent, RepairVerb::kSkipStep);
+  CHECK_THAT(joined(preview), ContainsSubstring("is undone without them"));
+  order(engine, parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, root);
+  engine.run();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(commits).status.ok());
+  CHECK(engine.undone() == Entries{"holder.2", "child.2", "child.1", "holder.1", "parent.2",
+                                   "parent.1", "p.2", "p.1"});
+}
+
+TEST_CASE("what is below a member whose undo was skipped without its locks is not undone either") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["p"].children = {"holder", "parent"};
+  engine.world.scripts["parent"].steps = 3;  // the newest one is undone first
+  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  engine.world.scripts["child"].run = [](JobRun& run) {
+    return run.step == 1 ? after(run, "do holder.1") : usual();
+  };
+  engine.world.scripts["commits"] = {.steps = 5,
+                                     .run =
+                                         [](JobRun& run) {
+                                           if (run.step == 4) run.spawn("inner");
+                                           return usual();
+                                         },
+                                     .locks = orders_table()};
+  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(1s);
+  REQUIRE(engine.world.journal.count("do parent.3") == 1);
+  engine.submit<CommittingJob>("commits");
+  engine.run();
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  const ProcedureId parent{root.value + 2};
+  REQUIRE(engine.describe(parent).parked);
+
+  order(engine, parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, root);
+  engine.run();
+  CHECK(engine.undone() == Entries{"holder.2"});
+  CHECK(engine.describe(parent).parked);  // the deadlock is still there
+
   order(engine, root, RepairVerb::kBypass, Crash::kNone);
   engine.run();
   CHECK(engine.result(root).bypassed);
-  CHECK(engine.result(commits).status.ok());
+}
+
+TEST_CASE("a root whose end was taken back takes its locks for what it has spawned") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"child"},
+                               .run =
+                                   [&engine](JobRun& run) {
+                                     // Durable before the record of the end.
+                                     if (run.step == 3)
+                                       engine.executor().async().abort(run.ctx.root_id(), {},
+                                                                       [](auto) {});
+                                     return usual();
+                                   },
+                               .locks = orders_table()};
+  engine.world.scripts["child"] = {.steps = 2, .undo = [](JobRun& run) {
+                                     const bool waits = run.step == 1 && !has_answer(run);
+                                     return waits ? std::optional(Say::wait()) : usual();
+                                   }};
+  engine.world.scripts["other"] = {.steps = 1, .locks = orders_table()};
+  const auto open = [&] {
+    ExecutorOptions options = engine.options();
+    options.registry.add<LateJob>(engine.world);
+    engine.open(std::move(options));
+  };
+  open();
+  const ProcedureId root = engine.submit<LateJob>("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do p.3") == 1);
+  REQUIRE(engine.world.journal.count("undo child.2") == 1);
+  if (restart) open();
+  engine.submit("other");
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 0);
+
+  answer_all(engine.world);
+  engine.run_to_the_end();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.undone() == Entries{"child.2", "child.1", "p.2"});
+  CHECK(engine.world.journal.count("do other.1") == 1);
 }
 
 }  // namespace pv2::testing::undo_locks_test

@@ -103,7 +103,7 @@ void add_ended(Answer& answer, const ProcedureResult& result, WallTime now) {
 
 void add_history(Answer& answer, const std::vector<HistoryEntry>& history, WallTime now) {
   for (const HistoryEntry& entry : history) {
-    const bool has_locks = entry.is_of_locks() && entry.outcome == Outcome::Kind::kUndone;
+    const bool has_locks = entry.is_of_locks() && entry.outcome == pv2::Outcome::Kind::kUndone;
     const std::string what =
         entry.is_of_locks() ? "its locks, to undo what it has spawned"
                             : fmt::format("{}step {}, attempt {}", entry.undo ? "undo of " : "",
