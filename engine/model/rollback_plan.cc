@@ -281,13 +281,37 @@ void RollbackPlan::put_back(const Execution& member) {
   begun_.erase(at);
 }
 
-void RollbackPlan::take_locks_instead(Execution& member) {
-  UndoTurn& turn = items_[newest_.at(member.id)].turn;
-  PV2_ASSERT(turn.kind == UndoTurn::Kind::kStep && begun_.contains(member.id),
-             "a turn that was not taken under its locks is of a step, and has begun");
-  turn.kind = UndoTurn::Kind::kFirst;
-  turn.entry.step = 0;
-  put_back(member);
+// The next older turn of its lane, or fork, that is below the member of the turn `item`; kNone: an
+// own turn of the member comes before, or there is none.
+RollbackPlan::Index RollbackPlan::next_below(Index item) const {
+  const Execution* const member = items_[item].turn.execution;
+  for (Index at = items_[item].older; at != kNone; at = items_[at].older) {
+    const bool is_fork = items_[at].lanes != kNone;
+    const Execution* of = is_fork ? lanes_[items_[at].lanes].scope : items_[at].turn.execution;
+    if (of == member) return kNone;
+    for (; of != nullptr && member->id < of->id; of = of->parent_execution()) Looks::one();
+    if (of == member) return at;
+  }
+  return kNone;
+}
+
+bool RollbackPlan::take_locks_instead(Execution& member) {
+  const Index index = newest_.at(member.id);
+  Item& item = items_[index];
+  const Index below = next_below(index);
+  PV2_ASSERT(item.turn.kind == UndoTurn::Kind::kStep, "a turn that was skipped is of a step");
+  if (below == kNone) return false;
+  if (const auto at = begun_.find(member.id); at != begun_.end()) {
+    open_.push_back({at->second, false});
+    begun_.erase(at);
+  }
+  take_out(index);
+  item.turn.kind = UndoTurn::Kind::kFirst;
+  item.turn.entry.step = 0;
+  item.older = below;
+  item.newer = std::exchange(items_[below].newer, index);
+  (item.newer != kNone ? items_[item.newer].older : lanes_[item.lane].newest) = index;
+  return true;
 }
 
 void RollbackPlan::end(Execution& member) {

@@ -18,9 +18,9 @@
 // below it, the locks go back with that turn. Otherwise it gets a *last turn*, which only gives
 // them back, right after the oldest turn below it.
 //
-// The constructor makes all lanes and forks. Every later call, except for for_each() and the
-// searches that are not given a bound, takes a bounded number of looks, however many turns there
-// are.
+// The constructor makes all lanes and forks. Every later call, except for for_each(),
+// take_locks_instead() and the searches that are not given a bound, takes a bounded number of
+// looks, however many turns there are.
 
 #pragma once
 
@@ -74,9 +74,10 @@ class RollbackPlan {
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
 
-  /// The newest turn of `member`, which has begun and is of a step, counts as undone without its
-  /// locks. In its place comes a first turn, which has not begun.
-  void take_locks_instead(Execution& member);
+  /// The newest turn of `member`, which is of a step, is over, and `member` has not got its locks
+  /// in it. If the next turn of it or of those below it is not its own, it becomes a first turn
+  /// right before that, as in a plan that is made after a restart. False: nothing was done.
+  [[nodiscard]] bool take_locks_instead(Execution& member);
   /// Returns the member of each first and of each last turn, then nullptr. The caller counts these
   /// turns in its Turn::left before any turn begins.
   [[nodiscard]] Execution* take_with_added_turn();
@@ -160,6 +161,7 @@ class RollbackPlan {
   void step_into_fork(Index index);
   void take_out(Index index);
   [[nodiscard]] Execution* scope_now(Index item) const;
+  [[nodiscard]] Index next_below(Index item) const;
 
   std::size_t left_ = 0;
   std::vector<Execution*> with_added_turn_;  // those that take_with_added_turn() has yet to return

@@ -129,9 +129,9 @@ class HoldersFirst {
     if (!holders_.contains(&member)) take_holders_of_keys(member, found);
     for (const Execution* at = &member; at != &head_;) {
       at = at->parent_execution();
-      if (!asked_.insert(at).second) break;
+      if (!passed_.insert(at).second) break;
       Looks::one();
-      if (takers_.contains(at)) take_holders_of_keys(*at, found);
+      if (takers_.contains(at) && asked_.insert(at).second) take_holders_of_keys(*at, found);
     }
     return found;
   }
@@ -222,6 +222,7 @@ class HoldersFirst {
   std::unordered_map<const Execution*, std::size_t> around_;       // what holder_around() has found
   std::unordered_map<const Execution*, const Execution*> covers_;  // what cover_of() has found
   std::unordered_set<const Execution*> asked_;                     // whose locks were looked at
+  std::unordered_set<const Execution*> passed_;  // whose ancestors were looked at, too
 };
 
 }  // namespace

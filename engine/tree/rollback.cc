@@ -157,11 +157,15 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   }
 }
 
-// An undo that had not got its locks was skipped, and what its member has spawned is still to be
-// undone: the member takes them first, as after a restart.
-bool has_undos_below_without_locks(const Execution& execution) {
-  return !execution.holds_locks() && execution.locks().scope() == LockScope::kOperation &&
-         execution.first_child() != nullptr && execution.turn().left > 1;
+// An undo of `execution` that had not got its locks was skipped. If something below it is to be
+// undone next, it takes them first. False: the turn is only over.
+bool takes_locks_after_skip(Execution& head, Execution& execution) {
+  const bool works_under_them = execution.locks().scope() == LockScope::kOperation &&
+                                execution.first_child() != nullptr && !execution.holds_locks();
+  if (!works_under_them || !head.domain.rare->rollback->take_locks_instead(execution)) return false;
+  execution.edit_turn().stopped.reset();
+  execution.leave_turn();
+  return true;
 }
 
 }  // namespace
@@ -201,13 +205,12 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   if (ordered && domain.rare->parked_undos == 0) move_to(head, DomainState::kRollingBack);
   const bool goes_on_without_locks =
       ordered && execution.takes_locks() && done.history->outcome == Outcome::Kind::kSkipped;
-  if (ordered && done.undo == UndoChange::kPop && has_undos_below_without_locks(execution)) {
-    execution.edit_turn().stopped.reset();
-    execution.leave_turn();
-    domain.rare->rollback->take_locks_instead(execution);
-    // A member that is finished without a pop has had its last turn.
-  } else if (done.undo == UndoChange::kPop || is_finished(done.state) || goes_on_without_locks) {
-    end_turn(core, head, execution);
+  const bool is_skipped_step = ordered && done.undo == UndoChange::kPop && !is_finished(done.state);
+  // A member that is finished without a pop has had its last turn.
+  if (done.undo == UndoChange::kPop || is_finished(done.state) || goes_on_without_locks) {
+    if (!is_skipped_step || !takes_locks_after_skip(head, execution)) {
+      end_turn(core, head, execution);
+    }
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rare->rollback->put_back(execution);
   } else {  // a wait or a back-off inside the turn

@@ -257,26 +257,50 @@ TEST_CASE("each call of a plan takes a bounded number of looks, and all of them 
 }
 
 TEST_CASE("a turn that was skipped without its locks becomes a turn that takes them") {
+  const bool has_begun = GENERATE(false, true);
   Members members;
   Execution& head = add(members, nullptr, 0, false);
   Execution& parent = add(members, &head, 1, false);
   Execution& child = add(members, &parent, 1, false);
+  Execution& other = add(members, &head, 1, false);
   RollbackPlan plan(head, {{&parent, {1, CommitSequence{1}}},
                            {&child, {1, CommitSequence{2}}},
-                           {&parent, {2, CommitSequence{3}}}});
+                           {&other, {1, CommitSequence{3}}},
+                           {&parent, {2, CommitSequence{4}}},
+                           {&other, {2, CommitSequence{5}}}});
+  CHECK(plan.begin_next()->execution == &other);
+  if (has_begun) {
+    plan.end(other);
+    CHECK(plan.begin_next()->execution == &parent);
+  }
 
-  CHECK(plan.begin_next()->entry.step == 2);
-  plan.take_locks_instead(parent);
-  CHECK(plan.left() == 3);
+  CHECK(plan.take_locks_instead(parent));
   CHECK_FALSE(plan.has_begun(parent));
-  const UndoTurn* const first = plan.begin_next();
-  REQUIRE(first != nullptr);
-  CHECK(first->execution == &parent);
-  CHECK(first->kind == UndoTurn::Kind::kFirst);
+  CHECK(plan.newest_of(parent)->kind == UndoTurn::Kind::kFirst);
+  if (!has_begun) plan.end(other);
+  CHECK(plan.left() == 4);
+  CHECK(plan.begin_next()->execution == &other);  // it comes before those below the parent
+  plan.end(other);
+  CHECK(plan.begin_next()->kind == UndoTurn::Kind::kFirst);
   plan.end(parent);
   CHECK(plan.begin_next()->execution == &child);
   plan.end(child);
   CHECK(plan.begin_next()->entry.step == 1);
+}
+
+TEST_CASE("a turn whose member takes its locks in its next turn is only over when it is skipped") {
+  Members members;
+  Execution& head = add(members, nullptr, 0, false);
+  Execution& parent = add(members, &head, 1, false);
+  Execution& child = add(members, &parent, 1, false);
+  RollbackPlan plan(head, {{&child, {1, CommitSequence{1}}},
+                           {&parent, {2, CommitSequence{2}}},
+                           {&parent, {3, CommitSequence{3}}}});
+  CHECK(plan.begin_next()->entry.step == 3);
+
+  CHECK_FALSE(plan.take_locks_instead(parent));
+  plan.end(parent);
+  CHECK(plan.begin_next()->entry.step == 2);
 }
 
 TEST_CASE("an operator may pass over a turn that has not begun") {

@@ -328,6 +328,25 @@ TEST_CASE("a holder comes before what a finished member above needs to take its 
   CHECK(undone(in_undo_order(root, turns, {.holders = {&holder}})) == Turns{{4, 2}, {2, 1}});
 }
 
+TEST_CASE(
+    "a holder comes before who needs its lock, whether one below that is undone first or not") {
+  const bool takes_locks = GENERATE(false, true);
+  const bool has_child = GENERATE(false, true);
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& holder = add(members, &root, {"k"});
+  Execution& parent = add(members, &root, {"k"});
+  Execution& child = add(members, &parent);
+  std::vector<UndoTurn> turns{turn(holder, 1), turn(parent, 2)};
+  if (has_child) turns.push_back(turn(child, 3));
+  UndoLocks locks{.holders = {&holder}};
+  if (takes_locks) locks.takers = {&parent};
+
+  Turns expected{{2, 1}, {3, 2}};
+  if (has_child) expected.insert(expected.begin() + (takes_locks ? 1 : 0), {4, 3});
+  CHECK(undone(in_undo_order(root, turns, locks)) == expected);
+}
+
 TEST_CASE("who shares a key that has a limit comes before who shares it, too") {
   Members members;
   Execution& root = add(members, nullptr);

@@ -12,6 +12,7 @@
 
 #include "support/job_story.h"
 #include "support/repair_orders.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing::undo_locks_test {
 namespace {
@@ -412,6 +413,155 @@ TEST_CASE("a root whose end was taken back takes its locks for what it has spawn
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.undone() == Entries{"child.2", "child.1", "p.2"});
   CHECK(engine.world.journal.count("do other.1") == 1);
+}
+
+TEST_CASE(
+    "a root whose only undo was skipped without its locks takes them for what it has spawned") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  ProcedureId root;
+  engine.world.scripts["p"] = {.run = [&engine](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) run.spawn("child");
+                                 if (run.step == 2 && !has_answer(run)) return Say::wait();
+                                 // Durable before the record of the end, which gives the locks
+                                 // back.
+                                 if (run.step == 3)
+                                   engine.executor().async().abort(run.ctx.root_id(), {},
+                                                                   [](auto) {});
+                                 return usual();
+                               },
+                               .locks = orders_table()};
+  engine.world.scripts["child"] = {.steps = 2};
+  engine.world.scripts["commits"] = {.steps = 5,
+                                     .run =
+                                         [&root](JobRun& run) {
+                                           if (run.step != 4) return usual();
+                                           run.ctx.completed_by(root);
+                                           return has_answer(run) ? usual()
+                                                                  : std::optional(Say::wait());
+                                         },
+                                     .locks = orders_table()};
+  const auto open = [&] {
+    ExecutorOptions options = engine.options();
+    options.registry.add<LateJob>(engine.world);
+    engine.open(std::move(options));
+  };
+  open();
+  root = engine.submit<LateJob>("p");
+  engine.run();
+  engine.submit<CommittingJob>("commits");
+  engine.run();
+  engine.world.answer_one("go on");
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+
+  order(engine, root, RepairVerb::kSkipStep, Crash::kNone);
+  if (restart) open();
+  engine.run();
+  CHECK(engine.undone().empty());
+  CHECK(engine.describe(root).parked);  // the deadlock is still there
+}
+
+TEST_CASE("an order to skip means the same before and after a restart") {
+  EngineWorld engine;
+  add_family(engine.world);
+  engine.world.scripts["p"].children = {"holder", "parent", "waits"};
+  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  engine.world.scripts["parent"] = {.run =
+                                        [](JobRun& run) {
+                                          if (run.step == 1) {
+                                            auto waits = after(run, "do holder.1");
+                                            if (waits) return waits;
+                                            run.spawn("child");
+                                          }
+                                          return usual();
+                                        },
+                                    .locks = orders_table()};
+  engine.world.scripts["commits"] = {.steps = 5,
+                                     .run =
+                                         [](JobRun& run) {
+                                           if (run.step == 4) run.spawn("inner");
+                                           return usual();
+                                         },
+                                     .locks = orders_table()};
+  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(1s);
+  REQUIRE(engine.world.journal.count("do parent.3") == 1);
+  engine.submit<CommittingJob>("commits");
+  engine.run();
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  const ProcedureId parent{root.value + 2};
+  const auto preview = [&] {
+    return joined(engine.executor().operate().preview(parent, RepairVerb::kSkipStep));
+  };
+  CHECK_THAT(preview(), ContainsSubstring("did THREE, which is not undone"));
+
+  order(engine, parent, RepairVerb::kSkipStep, Crash::kNone);
+  engine.run();
+  const std::string before = preview();
+  CHECK_THAT(before, ContainsSubstring("did TWO, which is not undone"));  // it takes the locks now
+  engine.crash_and_open();
+  engine.run();
+  CHECK(preview() == before);
+}
+
+TEST_CASE("an undo without its locks is skipped though the turn of another one has begun") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    run.ctx.spawn(Job(run.world, "a"), {.on_failure = OnFailure::kReport});
+    run.ctx.spawn(Job(run.world, "b"), {.on_failure = OnFailure::kReport});
+    run.effect();
+    return std::optional(Say::next(3));
+  }};
+  engine.world.scripts["a"] = {.children = {"holder", "parent", "fails late"}};
+  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  engine.world.scripts["parent"] = {.children = {"child"}, .locks = orders_table()};
+  engine.world.scripts["child"] = {.steps = 2, .run = [](JobRun& run) {
+                                     return run.step == 1 ? after(run, "do holder.1") : usual();
+                                   }};
+  engine.world.scripts["fails late"] = {.steps = 1, .run = [](JobRun& run) {
+                                          auto waits = after(run, "do commits.4");
+                                          return waits ? waits : std::optional(Say::fail("late"));
+                                        }};
+  engine.world.scripts["b"] = {.children = {"stuck"}, .run = [](JobRun& run) {
+                                 return run.step == 1 ? after(run, "do child.2") : usual();
+                               }};
+  engine.world.scripts["stuck"] = stuck_everywhere();
+  engine.world.scripts["commits"] = {.steps = 5,
+                                     .run =
+                                         [](JobRun& run) {
+                                           if (run.step == 4) run.spawn("inner");
+                                           return usual();
+                                         },
+                                     .locks = orders_table()};
+  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  for (int i = 0; i < 10 && engine.world.journal.count("do parent.3") == 0; ++i) engine.advance(1s);
+  engine.submit<CommittingJob>("commits");
+  for (int i = 0; i < 10; ++i) engine.advance(1s);
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  ProcedureId parent;
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
+    const bool is_it = info.parked && info.error.code() == StatusCode::kDeadlock &&
+                       info.step_name == "THREE" && info.id != root;
+    if (is_it) parent = info.id;
+  }
+  REQUIRE(parent);
+  if (restart) engine.crash_and_open();
+  engine.run();
+
+  order(engine, parent, RepairVerb::kSkipStep, Crash::kNone);
+  engine.run();
+  CHECK(engine.world.journal.count("undo child.2") == 0);
+  CHECK(StateAudit::of(engine.executor()).empty());
 }
 
 }  // namespace pv2::testing::undo_locks_test
