@@ -25,6 +25,32 @@ bool are_siblings(const Execution& a, const Execution& b) {
   return a.parent_execution() == b.parent_execution() && a.place->spawned_at == b.place->spawned_at;
 }
 
+// Returns the turns from `at` to `end`. A turn of `kind` for each of `members`, which are `head` or
+// below it, comes right before the first turn of a descendant, unless a turn of its own comes
+// before that. Of several members the highest comes first. Each member is passed once, so this
+// takes no longer than a walk over all.
+template <class At>
+std::vector<UndoTurn> with_turns_above(const Execution& head, At at, At end,
+                                       const std::vector<Execution*>& members,
+                                       UndoTurn::Kind kind) {
+  const std::unordered_set<const Execution*> wanted(members.begin(), members.end());
+  std::unordered_set<const Execution*> passed{head.parent_execution()};
+  std::vector<UndoTurn> turns;
+  turns.reserve(static_cast<std::size_t>(end - at) + members.size());
+  for (; at != end; ++at) {
+    const auto before = static_cast<std::ptrdiff_t>(turns.size());
+    for (Execution* member = at->execution; passed.insert(member).second;
+         member = member->parent_execution()) {
+      Looks::one();
+      if (member == at->execution || !wanted.contains(member)) continue;
+      turns.push_back({member, {0, at->entry.sequence}, kind});
+    }
+    std::reverse(turns.begin() + before, turns.end());
+    turns.push_back(*at);
+  }
+  return turns;
+}
+
 }  // namespace
 
 // Takes turns from the newest to the oldest. A lane stays open while turns may be added to it. The
@@ -112,9 +138,26 @@ class RollbackPlan::Builder {
   std::vector<Index> last_lane_;  // of each fork: the lane that was added last
 };
 
+// Turns are undone from the back of the list. Of several members above one the highest takes its
+// locks first, and the lowest gives them back first:
+//
+//     members      head - A - B - C, of which A and B had locks; head - D
+//     turns        C1  C2  D1
+//     then         A-  B-  C1  C2  B+  A+  D1     + are first turns, - are last turns
+//     undone       D1, A+, B+, C2, C1, B-, A-
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const UndoLocks& locks) {
-  if (!locks.takers.empty()) add_first_turns(head, turns, locks.takers);
-  if (!locks.keepers.empty()) add_last_turns(head, turns, locks.keepers);
+  if (!locks.takers.empty()) {
+    const std::vector<UndoTurn> newest_first =
+        with_turns_above(head, turns.rbegin(), turns.rend(), locks.takers, UndoTurn::Kind::kFirst);
+    turns.assign(newest_first.rbegin(), newest_first.rend());
+  }
+  if (!locks.keepers.empty()) {
+    turns =
+        with_turns_above(head, turns.begin(), turns.end(), locks.keepers, UndoTurn::Kind::kLast);
+  }
+  for (const UndoTurn& turn : turns) {
+    if (turn.kind != UndoTurn::Kind::kStep) with_added_turn_.push_back(turn.execution);
+  }
   PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
   left_ = turns.size();
   items_.reserve(turns.size());
@@ -131,72 +174,6 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns, const U
     has_locks_ = has_locks_ || (items_[i].lane != 0 && !member->locks().empty());
   }
   open_.push_back({0, false});
-}
-
-namespace {
-
-// Calls visit(turn, ancestors) for each of `turns`, in the order of the iterators, with those
-// ancestors of its member up to `head` that come up for the first time, the highest first: no
-// earlier turn is their own or below them. Each member is passed once, so this takes no longer than
-// a walk over all.
-template <class At, class Visit>
-void visit_with_ancestors(const Execution& head, At at, At end, Visit visit) {
-  std::unordered_set<const Execution*> passed{head.parent_execution()};
-  std::vector<Execution*> ancestors;
-  for (; at != end; ++at) {
-    ancestors.clear();
-    for (Execution* member = at->execution; passed.insert(member).second;
-         member = member->parent_execution()) {
-      Looks::one();
-      if (member != at->execution) ancestors.push_back(member);
-    }
-    std::reverse(ancestors.begin(), ancestors.end());
-    visit(*at, ancestors);
-  }
-}
-
-}  // namespace
-
-// Turns are undone from the back of the list. Of several ancestors the highest takes its locks
-// first, and the lowest gives them back first:
-//
-//     members      head - A - B - C, of which A and B had locks; head - D
-//     turns        C1  C2  D1
-//     then         A-  B-  C1  C2  B+  A+  D1     + are first turns, - are last turns
-//     undone       D1, A+, B+, C2, C1, B-, A-
-void RollbackPlan::add_first_turns(const Execution& head, std::vector<UndoTurn>& turns,
-                                   const std::vector<Execution*>& takers) {
-  const std::unordered_set<const Execution*> takes(takers.begin(), takers.end());
-  std::vector<UndoTurn> newest_first;
-  newest_first.reserve(turns.size() + takers.size());
-  visit_with_ancestors(
-      head, turns.rbegin(), turns.rend(),
-      [&](const UndoTurn& turn, const std::vector<Execution*>& ancestors) {
-        for (Execution* const above : ancestors) {
-          if (!takes.contains(above)) continue;
-          newest_first.push_back({above, {0, turn.entry.sequence}, UndoTurn::Kind::kFirst});
-          with_added_turn_.push_back(above);
-        }
-        newest_first.push_back(turn);
-      });
-  turns.assign(newest_first.rbegin(), newest_first.rend());
-}
-
-void RollbackPlan::add_last_turns(const Execution& head, std::vector<UndoTurn>& turns,
-                                  const std::vector<Execution*>& keepers) {
-  const std::unordered_set<const Execution*> keep(keepers.begin(), keepers.end());
-  std::vector<UndoTurn> all;
-  all.reserve(turns.size() + keepers.size());
-  visit_with_ancestors(head, turns.begin(), turns.end(),
-                       [&](const UndoTurn& turn, const std::vector<Execution*>& ancestors) {
-                         for (Execution* const above : ancestors) {
-                           if (!keep.contains(above)) continue;
-                           all.push_back({above, {0, turn.entry.sequence}, UndoTurn::Kind::kLast});
-                           with_added_turn_.push_back(above);
-                         }
-                         all.push_back(turn);
-                       });
-  turns = std::move(all);
 }
 
 Execution* RollbackPlan::take_with_added_turn() {

@@ -153,10 +153,6 @@ class RollbackPlan {
 
   class Builder;
 
-  void add_first_turns(const Execution& head, std::vector<UndoTurn>& turns,
-                       const std::vector<Execution*>& takers);
-  void add_last_turns(const Execution& head, std::vector<UndoTurn>& turns,
-                      const std::vector<Execution*>& keepers);
   void step_into_lane(Index index);
   void step_into_fork(Index index);
   void take_out(Index index);

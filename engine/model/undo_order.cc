@@ -193,7 +193,7 @@ class HoldersFirst {
   /// The turns of a holder and of its descendants that were not taken, in order of age.
   [[nodiscard]] std::vector<std::size_t> turns_below(std::size_t holder) {
     std::vector<std::size_t> found;
-    std::vector<std::size_t> visited{holder};  // those above come before those below them
+    std::vector<std::size_t> visited{holder};
     for (std::size_t i = 0; i < visited.size(); ++i) {
       for (const std::size_t turn : below_[visited[i]].turns) {
         Looks::one();

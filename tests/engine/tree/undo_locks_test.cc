@@ -52,6 +52,44 @@ void add_family(World& world) {
                             .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
 }
 
+// "commits" has the table and, past its point of no return, needs the key "k". "holder" has that,
+// and gives it back when its oldest step is undone, which is older than those of "child".
+void add_deadlock(World& world) {
+  world.scripts["holder"] = waits_in(2, key("k"));
+  world.scripts["child"] = {.steps = 2, .run = [](JobRun& run) {
+                              return run.step == 1 ? after(run, "do holder.1") : usual();
+                            }};
+  world.scripts["commits"] = {.steps = 5,
+                              .run =
+                                  [](JobRun& run) {
+                                    if (run.step == 4) run.spawn("inner");
+                                    return usual();
+                                  },
+                              .locks = orders_table()};
+  world.scripts["inner"] = {.steps = 1, .locks = key("k")};
+}
+
+struct Deadlock {
+  ProcedureId root;
+  ProcedureId parent;  // the second child of the root
+  ProcedureId commits;
+};
+
+// "p" is aborted when "parent" has ended and "commits" waits.
+Deadlock abort_in_deadlock(EngineWorld& engine) {
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(1s);
+  REQUIRE(engine.world.journal.count("do child.2") == 1);
+  const ProcedureId commits = engine.submit<CommittingJob>("commits");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do commits.4") == 1);
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  return {root, ProcedureId{root.value + 2}, commits};
+}
+
 void answer_all(World& world) {
   while (world.answer_one("go on")) continue;
 }
@@ -283,36 +321,10 @@ TEST_CASE("a member that cannot take its locks because of a deadlock parks, and 
   EngineWorld engine;
   add_family(engine.world);
   engine.world.scripts["p"].children = {"holder", "parent"};
-  engine.world.scripts["holder"] = waits_in(2, key("k"));
-  engine.world.scripts["child"].run = [](JobRun& run) {
-    return run.step == 1 ? after(run, "do holder.1") : usual();
-  };
-  // Past its point of no return it has the table and needs the key.
-  engine.world.scripts["commits"] = {.steps = 5,
-                                     .run =
-                                         [](JobRun& run) {
-                                           if (run.step == 4) {
-                                             run.ctx.spawn(Job(run.world, "inner"));
-                                           }
-                                           return usual();
-                                         },
-                                     .locks = orders_table()};
-  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
-  engine.open();
-  const ProcedureId root = engine.submit("p");
-  engine.run();
-  engine.advance(1s);
-  REQUIRE(engine.world.journal.count("do child.2") == 1);
-  const ProcedureId commits = engine.submit<CommittingJob>("commits");
-  engine.run();
-  REQUIRE(engine.world.journal.count("do commits.4") == 1);
-
-  // The holder gives the key back with its oldest step, which is older than those of the child.
-  REQUIRE(engine.executor().abort(root).ok());
-  engine.run();
-  const ProcedureId parent{root.value + 2};
+  add_deadlock(engine.world);
+  const Deadlock it = abort_in_deadlock(engine);
   const auto check_parked = [&] {
-    const ProcedureInfo info = engine.describe(parent);
+    const ProcedureInfo info = engine.describe(it.parent);
     CHECK(info.parked);
     CHECK(info.error.code() == StatusCode::kDeadlock);
     CHECK(engine.undone() == Entries{"holder.2"});
@@ -321,16 +333,16 @@ TEST_CASE("a member that cannot take its locks because of a deadlock parks, and 
   if (restart) engine.crash_and_open();
   engine.run();
   check_parked();
-  order(engine, parent, RepairVerb::kRetryNow, restart ? Crash::kAfter : Crash::kNone, root);
+  order(engine, it.parent, RepairVerb::kRetryNow, restart ? Crash::kAfter : Crash::kNone, it.root);
   engine.run();
   check_parked();
 
-  const auto preview = engine.executor().operate().preview(parent, RepairVerb::kSkipStep);
+  const auto preview = engine.executor().operate().preview(it.parent, RepairVerb::kSkipStep);
   CHECK_THAT(joined(preview), ContainsSubstring("is undone without them"));
-  order(engine, parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, root);
+  order(engine, it.parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, it.root);
   engine.run();
-  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
-  CHECK(engine.result(commits).status.ok());
+  CHECK(engine.result(it.root).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(it.commits).status.ok());
   CHECK(engine.undone() == Entries{"holder.2", "child.2", "child.1", "holder.1", "parent.2",
                                    "parent.1", "p.2", "p.1"});
 }
@@ -341,38 +353,19 @@ TEST_CASE("what is below a member whose undo was skipped without its locks is no
   add_family(engine.world);
   engine.world.scripts["p"].children = {"holder", "parent"};
   engine.world.scripts["parent"].steps = 3;  // the newest one is undone first
-  engine.world.scripts["holder"] = waits_in(2, key("k"));
-  engine.world.scripts["child"].run = [](JobRun& run) {
-    return run.step == 1 ? after(run, "do holder.1") : usual();
-  };
-  engine.world.scripts["commits"] = {.steps = 5,
-                                     .run =
-                                         [](JobRun& run) {
-                                           if (run.step == 4) run.spawn("inner");
-                                           return usual();
-                                         },
-                                     .locks = orders_table()};
-  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
-  engine.open();
-  const ProcedureId root = engine.submit("p");
-  engine.run();
-  engine.advance(1s);
+  add_deadlock(engine.world);
+  const Deadlock it = abort_in_deadlock(engine);
   REQUIRE(engine.world.journal.count("do parent.3") == 1);
-  engine.submit<CommittingJob>("commits");
-  engine.run();
-  REQUIRE(engine.executor().abort(root).ok());
-  engine.run();
-  const ProcedureId parent{root.value + 2};
-  REQUIRE(engine.describe(parent).parked);
+  REQUIRE(engine.describe(it.parent).parked);
 
-  order(engine, parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, root);
+  order(engine, it.parent, RepairVerb::kSkipStep, restart ? Crash::kAfter : Crash::kNone, it.root);
   engine.run();
   CHECK(engine.undone() == Entries{"holder.2"});
-  CHECK(engine.describe(parent).parked);  // the deadlock is still there
+  CHECK(engine.describe(it.parent).parked);  // the deadlock is still there
 
-  order(engine, root, RepairVerb::kBypass, Crash::kNone);
+  order(engine, it.root, RepairVerb::kBypass, Crash::kNone);
   engine.run();
-  CHECK(engine.result(root).bypassed);
+  CHECK(engine.result(it.root).bypassed);
 }
 
 TEST_CASE("a root whose end was taken back takes its locks for what it has spawned") {
@@ -465,8 +458,8 @@ TEST_CASE(
 TEST_CASE("an order to skip means the same before and after a restart") {
   EngineWorld engine;
   add_family(engine.world);
-  engine.world.scripts["p"].children = {"holder", "parent", "waits"};
-  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  engine.world.scripts["p"].children = {"holder", "parent"};
+  add_deadlock(engine.world);
   engine.world.scripts["parent"] = {.run =
                                         [](JobRun& run) {
                                           if (run.step == 1) {
@@ -477,30 +470,13 @@ TEST_CASE("an order to skip means the same before and after a restart") {
                                           return usual();
                                         },
                                     .locks = orders_table()};
-  engine.world.scripts["commits"] = {.steps = 5,
-                                     .run =
-                                         [](JobRun& run) {
-                                           if (run.step == 4) run.spawn("inner");
-                                           return usual();
-                                         },
-                                     .locks = orders_table()};
-  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
-  engine.open();
-  const ProcedureId root = engine.submit("p");
-  engine.run();
-  engine.advance(1s);
-  REQUIRE(engine.world.journal.count("do parent.3") == 1);
-  engine.submit<CommittingJob>("commits");
-  engine.run();
-  REQUIRE(engine.executor().abort(root).ok());
-  engine.run();
-  const ProcedureId parent{root.value + 2};
+  const Deadlock it = abort_in_deadlock(engine);
   const auto preview = [&] {
-    return joined(engine.executor().operate().preview(parent, RepairVerb::kSkipStep));
+    return joined(engine.executor().operate().preview(it.parent, RepairVerb::kSkipStep));
   };
   CHECK_THAT(preview(), ContainsSubstring("did THREE, which is not undone"));
 
-  order(engine, parent, RepairVerb::kSkipStep, Crash::kNone);
+  order(engine, it.parent, RepairVerb::kSkipStep, Crash::kNone);
   engine.run();
   const std::string before = preview();
   CHECK_THAT(before, ContainsSubstring("did TWO, which is not undone"));  // it takes the locks now
@@ -520,11 +496,8 @@ TEST_CASE("an undo without its locks is skipped though the turn of another one h
     return std::optional(Say::next(3));
   }};
   engine.world.scripts["a"] = {.children = {"holder", "parent", "fails late"}};
-  engine.world.scripts["holder"] = waits_in(2, key("k"));
+  add_deadlock(engine.world);
   engine.world.scripts["parent"] = {.children = {"child"}, .locks = orders_table()};
-  engine.world.scripts["child"] = {.steps = 2, .run = [](JobRun& run) {
-                                     return run.step == 1 ? after(run, "do holder.1") : usual();
-                                   }};
   engine.world.scripts["fails late"] = {.steps = 1, .run = [](JobRun& run) {
                                           auto waits = after(run, "do commits.4");
                                           return waits ? waits : std::optional(Say::fail("late"));
@@ -533,14 +506,6 @@ TEST_CASE("an undo without its locks is skipped though the turn of another one h
                                  return run.step == 1 ? after(run, "do child.2") : usual();
                                }};
   engine.world.scripts["stuck"] = stuck_everywhere();
-  engine.world.scripts["commits"] = {.steps = 5,
-                                     .run =
-                                         [](JobRun& run) {
-                                           if (run.step == 4) run.spawn("inner");
-                                           return usual();
-                                         },
-                                     .locks = orders_table()};
-  engine.world.scripts["inner"] = {.steps = 1, .locks = key("k")};
   engine.open();
   const ProcedureId root = engine.submit("p");
   for (int i = 0; i < 10 && engine.world.journal.count("do parent.3") == 0; ++i) engine.advance(1s);
