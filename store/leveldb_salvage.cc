@@ -138,8 +138,8 @@ void note(SalvageReport& done, std::string_view what) {
 
 Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory, bool has_step_log) {
   const auto unsupported = [](const Status& cause) {
-    if (cause.code() != StatusCode::kCorruption)
-      return cause;  // could not read; perhaps it is sound
+    // What could not be read may be sound.
+    if (cause.code() != StatusCode::kCorruption) return cause;
     return Status(
         StatusCode::kNotSupported,
         fmt::format("salvage only cuts the end of a write-ahead log: {}", cause.message()));

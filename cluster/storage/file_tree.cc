@@ -136,8 +136,9 @@ Status FileTree::check_known(const std::string& witness) const {
   std::optional<std::string>& known = first_seen_->bytes;
   if (!known) known = witness;
   if (known == witness) return {};
-  return {StatusCode::kUnavailable, witness_->file + " is not that of before: look whether " +
-                                        witness_->root + " is mounted, and is the same cluster"};
+  return {StatusCode::kUnavailable,
+          witness_->file + " is not that of before: look whether " + witness_->root +
+              " is mounted, with the right cluster; if it is now, start this process again"};
 }
 
 Status FileTree::confirmed(const std::string& path, const std::function<Status()>& ask) const {

@@ -196,6 +196,19 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
              root.domain.rare.edit().failing = to ? &root : nullptr;
              root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
            }),
+       set("members leave early below procedure 99, which is not live",
+           [=](EngineState& state, bool to) {
+             auto& leaves = state.works.early_leaves;
+             to ? void(leaves.insert({{99}, {&parent(state), &parent(state)}}))
+                : void(leaves.erase({99}));
+           }),
+       set("members leave early below it, though its domain is over",
+           [=](EngineState& state, bool to) {
+             Execution& root = parent(state);
+             root.domain.state.corrupt(to ? DomainState::kOver : DomainState::kForward);
+             auto& leaves = state.works.early_leaves;
+             to ? void(leaves.insert({root.id, {&root, &root}})) : void(leaves.erase(root.id));
+           }),
        set("a step of it is undone",
            [=](EngineState& state, bool to) { child(state).edit_turn().step = to ? 1 : 0; })});
 }
