@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A procedure that kept locks for its work gives them back when the work has ended. If its last
-// record says that it holds them, a record of its own (kGiveBack) gives them back; no other thread
-// uses the procedure until that record is durable.
+// A procedure that kept locks for its work gives them back when the work has ended, or after a
+// restart, which the work does not outlive. If its last record says that it holds them, a record of
+// its own (kGiveBack) gives them back; no other thread uses the procedure until that record is
+// durable.
 
 #include "tree/members_at_work.h"
 
@@ -105,9 +106,17 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
   PV2_ASSERT(!execution.work()->held_back, "a record is held back only while work is outstanding");
   if (execution.phase == Phase::kInFlight || execution.work()->ends) return;
   execution.rare_of_run.edit().work.reset();
-  if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
-  if (execution.record.holds_locks) return give_back_locks(core, execution, effects);
-  core.settle(execution, Disposition::kParkUnlock);
+  if (locks == Kept::kMaybe) (void)gives_back_kept_locks(core, execution, effects);
+}
+
+bool gives_back_kept_locks(EngineCore& core, Execution& execution, Effects& effects) {
+  if (has_work(execution) || !keeps_locks_for_work(execution)) return false;
+  if (!execution.record.holds_locks) {
+    core.settle(execution, Disposition::kParkUnlock);
+    return false;
+  }
+  give_back_locks(core, execution, effects);
+  return true;
 }
 
 bool waits_for_work(StepCommit& last_order) {

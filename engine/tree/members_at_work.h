@@ -49,6 +49,12 @@ enum class Kept : std::uint8_t { kNo, kMaybe };
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// `execution` goes on after a restart, or in a domain that was stopped: if it has kept locks only
+/// for work that is gone by now, gives them back. True: a record does that, and the execution does
+/// what is left to do when that record is published.
+[[nodiscard]] bool gives_back_kept_locks(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// `last_order`, an order that ends everything under its head, is durable. True: a member under the
 /// head has work outstanding, and the head keeps the order, to be published when that work has
 /// ended. Called under the state mutex.

@@ -14,6 +14,7 @@
 #include "tree/flight.h"
 #include "tree/join.h"
 #include "tree/member_step.h"
+#include "tree/members_at_work.h"
 #include "tree/rollback.h"
 #include "tree/rollback_planning.h"
 
@@ -33,13 +34,16 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
       }
       return;
     case ProcedureState::kRunnable:
-      if (member.record.parked) return;  // until an operator acts
+      if (member.record.parked) {  // until an operator acts
+        (void)gives_back_kept_locks(core, member, effects);
+        return;
+      }
       if (member.record.step == 0) return children_finished(core, member, effects);
       return core.queue(member, Disposition::kBack);
     case ProcedureState::kWaitingTimeout:
       if (member.record.awaits) return core.queue(member, Disposition::kBack);
       member.phase.move_to(Phase::kWaiting);
-      core.arm_timer(member, effects);
+      if (!gives_back_kept_locks(core, member, effects)) core.arm_timer(member, effects);
       return;
     case ProcedureState::kSuccess:
       return;  // a finished child: kept for its parent and for rollback

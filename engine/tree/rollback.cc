@@ -51,7 +51,10 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   of_member.leads = &member == &head;
   of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
   core.end_reported_wait(member);
-  if (member.record.parked) return;  // older turns of its lane wait for the operator too
+  if (member.record.parked) {  // older turns of its lane wait for the operator too
+    (void)gives_back_kept_locks(core, member, effects);
+    return;
+  }
   if (turn.kind == UndoTurn::Kind::kLast) {
     return commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kLastTurn,
                               effects);

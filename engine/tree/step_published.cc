@@ -232,6 +232,14 @@ void stand_still(EngineCore& core, Execution& execution, const StepCommit& commi
   if (!commit.next.holds_locks) core.settle(execution, Disposition::kParkUnlock);
 }
 
+// The work of `execution` may have ended while the record was on the way.
+void look_after_work(EngineCore& core, Execution& execution, const StepCommit& commit,
+                     Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  if (execution.work() == nullptr) return;
+  const Kept locks = commit.next.holds_locks ? Kept::kMaybe : Kept::kNo;
+  work_looked_after(core, execution, locks, effects);
+}
+
 void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   switch (what_follows(execution, commit)) {
@@ -247,13 +255,11 @@ void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effec
       return order_published(core, execution, commit, effects);
     case Follows::kUndo:
       undo_published(core, execution, commit, effects);
+      look_after_work(core, execution, commit, effects);
       break;
     case Follows::kGoesOn:
       go_on(core, execution, commit, effects);
-      if (execution.work() != nullptr) {
-        const Kept locks = commit.next.holds_locks ? Kept::kMaybe : Kept::kNo;
-        work_looked_after(core, execution, locks, effects);
-      }
+      look_after_work(core, execution, commit, effects);
       break;
   }
   left_flight(core, execution, effects);
