@@ -10,12 +10,12 @@
 namespace pv2 {
 namespace {
 
-// The nearest ancestor that shares `key`, unless one further up asks for it exclusively and so
-// covers everything.
+// The nearest ancestor that shares `key` until it ends, unless one further up asks for it
+// exclusively and so covers everything.
 const SchedulerEntry* sharing_ancestor(const SchedulerEntry& entry, const ResourceKey& key) {
   const SchedulerEntry* sharing = nullptr;
   for (const SchedulerEntry* a = entry.parent(); a != nullptr; a = a->parent()) {
-    if (a->locks().scope() == LockScope::kStep) continue;
+    if (a->locks().scope() != LockScope::kOperation) continue;
     const std::optional<LockMode> mode = a->locks().find(key);
     if (!mode) continue;
     if (mode == LockMode::kExclusive) return nullptr;

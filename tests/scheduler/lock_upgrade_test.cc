@@ -32,11 +32,20 @@ TEST_CASE("a request is no upgrade if an ancestor further up holds the key exclu
 }
 
 TEST_CASE("a request is no upgrade if the ancestor releases the key while it waits") {
-  LockSet per_step = table("t", LockMode::kShared);
-  per_step.scope(LockScope::kStep);
-  TestEntry root(1, per_step), child(2, table("t", LockMode::kExclusive), &root);
+  LockSet locks = table("t", LockMode::kShared);
+  locks.scope(GENERATE(LockScope::kStep, LockScope::kVisit));
+  TestEntry root(1, locks), child(2, table("t", LockMode::kExclusive), &root);
 
   CHECK(check_no_upgrade(child).ok());
+}
+
+TEST_CASE("an ancestor that releases the key while it waits covers no upgrade below it") {
+  LockSet locks = table("t", LockMode::kExclusive);
+  locks.scope(GENERATE(LockScope::kStep, LockScope::kVisit));
+  TestEntry root(1, locks), middle(2, table("t", LockMode::kShared), &root);
+  TestEntry child(3, table("t", LockMode::kExclusive), &middle);
+
+  CHECK(check_no_upgrade(child).code() == StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("a namespace taken exclusively under a parent's table lock is an upgrade") {

@@ -142,6 +142,21 @@ TEST_CASE("children do not hold the locks that their parent gives back while it 
   let_children_go(engine, root);
 }
 
+TEST_CASE("a child may ask exclusively for what its parent shares but gives back to wait for it") {
+  const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.children = {"c"}, .locks = per_step(LockMode::kShared).scope(scope)};
+  scripts["c"] = {.steps = 1, .locks = per_step()};
+  scripts["c"].locks.scope(LockScope::kOperation);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run_to_the_end();
+
+  CHECK(engine.result(root).status.to_string() == "OK");
+  CHECK(engine.world.journal.count("do c.1") == 1);
+}
+
 TEST_CASE(
     "a parent whose offloaded work runs when it spawns keeps its locks until its children end") {
   const bool crash = GENERATE(false, true);

@@ -14,8 +14,9 @@
 namespace pv2 {
 
 /// OK, or kInvalidArgument naming the key and the ancestor. Call it before a child's record is
-/// written. Ancestors that hold their locks per step do not count: they give them back while they
-/// wait. The scheduler knows the other ancestors. May be called concurrently.
+/// written. Ancestors that hold their locks per step or per visit do not count: they give them back
+/// while they wait for children, and cover nothing. The scheduler knows the other ancestors. May be
+/// called concurrently.
 Status check_no_upgrade(const SchedulerEntry& entry);
 
 }  // namespace pv2
