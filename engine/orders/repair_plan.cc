@@ -8,7 +8,7 @@
 //     kStopped      | wait           |            | aborts the root    | ends
 //     kFailed       | wait           |            | aborts the root    | ends
 //     kRollingBack  | wait           |            | aborts the root    | ends
-//     kParkedInUndo | undo           | undo       | aborts the root (2)| ends
+//     kParkedInUndo | undo, wait     | undo       | aborts the root (2)| ends
 //     kParkedBeyond | step           | step       | sends back         | ends
 //     kQuarantined  |                |            |                    | ends
 //
@@ -48,6 +48,12 @@ Status quarantined(const Execution& execution) {
 
 // ---- retry_now ----
 
+// A member in its turn waits for no child, whatever its count of unfinished children says.
+bool waits_for_time(const Execution& target) {
+  return target.phase == Phase::kWaiting && target.record.deadline.has_value() &&
+         (target.has_turn() || target.children().unfinished == 0);
+}
+
 Result<Order> plan_retry_of_undo(Execution& target, Execution& head) {
   const auto parked = parked_at(target, head);
   if (!parked.ok()) return parked.status();
@@ -59,10 +65,7 @@ Result<Order> plan_retry_of_undo(Execution& target, Execution& head) {
 }
 
 Result<Order> plan_end_of_wait(Execution& target, Execution& head) {
-  const bool waits_for_time = target.phase == Phase::kWaiting &&
-                              target.record.deadline.has_value() &&
-                              target.children().unfinished == 0;
-  if (waits_for_time) {
+  if (waits_for_time(target)) {
     if (Status late = why_too_late(target); !late.ok()) return late;
     return Order{.kind = Order::Kind::kEndWait,
                  .about = &target,
@@ -76,7 +79,11 @@ Result<Order> plan_end_of_wait(Execution& target, Execution& head) {
 Result<Order> plan_retry(Execution& target, Execution& head) {
   const DomainState state = state_of(head);
   if (state == DomainState::kQuarantined) return quarantined(target);
-  if (state == DomainState::kParkedInUndo) return plan_retry_of_undo(target, head);
+  if (state == DomainState::kParkedInUndo) {
+    // An undo beside the parked one may go on, and be in a back-off.
+    return waits_for_time(target) ? plan_end_of_wait(target, head)
+                                  : plan_retry_of_undo(target, head);
+  }
   if (state == DomainState::kParkedBeyond) {
     const auto failed = failed_at(target, head);
     if (!failed.ok()) return failed.status();

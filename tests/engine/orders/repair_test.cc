@@ -222,6 +222,40 @@ TEST_CASE("a back-off, a timed wait and the back-off of an undo end at once when
   CHECK(engine.executor().inspect().locks().empty());
 }
 
+TEST_CASE(
+    "the back-off of an undo of a parent ends when ordered, however its children are counted") {
+  const bool restart = GENERATE(false, true);
+  const bool child_fails = GENERATE(false, true);
+  CAPTURE(restart, child_fails);
+  EngineWorld engine;
+  engine.retry = {.base = 1h, .cap = 1h, .jitter_percent = 0};
+  bool is_open = false;
+  engine.world.scripts["p"] = {.children = {"c"},
+                               .run = [=](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 3 && !child_fails) return Say::fail("no");
+                                 return usual();
+                               },
+                               .undo = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 2 && !is_open) return Say::retry("closed");
+                                 return usual();
+                               }};
+  engine.world.scripts["c"] = {.steps = 1, .run = [=](JobRun&) -> std::optional<Outcome> {
+                                 return child_fails ? std::optional(Say::fail("no")) : usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  if (restart) {
+    engine.crash_and_open();
+    engine.run();
+  }
+  is_open = true;
+
+  CHECK(engine.executor().operate().retry_now(id, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
 TEST_CASE("a parked tree that is bypassed ends as it stands, and gives its locks back at once") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   EngineWorld engine;

@@ -419,6 +419,39 @@ TEST_CASE("a tree is bypassed while one undo is parked and another one waits for
           2);  // the outsider's table, and its namespace
 }
 
+TEST_CASE("the back-off of an undo ends when ordered while the undo of a sibling is parked") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  EngineWorld engine;
+  engine.retry = {.base = 1h, .cap = 1h, .jitter_percent = 0};
+  bool mended = false;
+  engine.world.scripts["p"] = fails_after({"stuck", "tries"});
+  engine.world.scripts["stuck"] = {.steps = 1, .undo = [&](JobRun&) {
+                                     return mended ? usual() : std::optional(Say::fail("stuck"));
+                                   }};
+  engine.world.scripts["tries"] = {.steps = 1, .undo = [](JobRun& run) {
+                                     const bool first = run.ctx.attempt() == 1;
+                                     return first ? std::optional(Say::retry("busy")) : usual();
+                                   }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId stuck{root.value + 1}, tries{root.value + 2};
+  REQUIRE(engine.describe(stuck).parked);
+  CHECK(engine.executor().operate().preview(tries, RepairVerb::kRetryNow).status().to_string() ==
+        "OK");
+  order(engine, tries, RepairVerb::kRetryNow, crash, root);
+  engine.run();
+
+  CHECK(engine.world.journal.count("undo tries.1") == 1);
+  CHECK(engine.world.journal.count("undo stuck.1") == 0);
+  REQUIRE(engine.describe(stuck).parked);
+  mended = true;
+  CHECK(engine.executor().operate().retry_now(root, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.world.journal.count("undo stuck.1") == 1);
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
 TEST_CASE("two undos that are parked at the same time need an order each") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
