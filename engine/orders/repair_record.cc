@@ -89,6 +89,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   Transition& next = commit->next;
   next.parked = false;
   next.attempt = 1;
+  next.unsure = false;
   next.step = 0;
   if (turn.takes_locks) return commit;  // it goes on without them
   next.undo = UndoChange::kPop;

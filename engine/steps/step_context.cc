@@ -56,7 +56,7 @@ ProcedureId StepContext::id() const noexcept { return run_.frame_.execution.id; 
 ProcedureId StepContext::root_id() const noexcept { return run_.frame_.execution.root()->id; }
 std::uint32_t StepContext::step() const noexcept { return run_.frame_.step; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.frame_.execution.record.attempt; }
-bool StepContext::unsure() const noexcept { return run_.frame_.execution.record.unsure; }
+bool StepContext::unsure() const noexcept { return run_.frame_.unsure; }
 bool StepContext::timed_out() const noexcept { return run_.frame_.timed_out; }
 WallTime StepContext::now() const { return run_.frame_.now; }
 Random& StepContext::random() { return run_.frame_.random; }

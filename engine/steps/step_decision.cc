@@ -264,8 +264,9 @@ void StepDecision::end_turns() {
 void StepDecision::retry_undo(const Outcome& outcome) {
   Transition& next = frame_.commit.next;
   if (next.attempt >= frame_.core.options.retry.undo_attempts) {
-    return record_.park(outcome.error.with_context(
-        fmt::format("{} attempts to undo step {}", next.attempt, frame_.name())));
+    return record_.park(outcome.error.with_context(fmt::format("{} attempts to undo step {}",
+                                                               next.attempt, frame_.name())),
+                        outcome.unsure);
   }
   pause_.back_off(outcome.error, outcome.unsure);
   next.undo = UndoChange::kPush;  // the turn is not over

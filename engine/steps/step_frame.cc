@@ -10,6 +10,7 @@
 #include "core/state_lock.h"
 #include "model/check_limits.h"
 #include "pv2/engine/procedure_registry.h"
+#include "tree/member_step.h"
 #include "tree/members_at_work.h"
 
 namespace pv2 {
@@ -33,6 +34,7 @@ bool has_timed_out(const EngineCore& core, const Execution& execution, SteadyTim
 
 }  // namespace
 
+// The first attempt at an undo finds the flag of the step that went forward last.
 StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source,
                      std::string& buffer, WallTime began)
     : core(engine),
@@ -44,7 +46,8 @@ StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& recor
       step(procedure.turn_step() != 0 ? procedure.turn_step() : procedure.record.step),
       undo(procedure.turn_step() != 0),
       own_due(own_due_of(procedure)),
-      timed_out(has_timed_out(engine, procedure, own_due)) {}
+      timed_out(has_timed_out(engine, procedure, own_due)),
+      unsure(procedure.record.unsure && (!undo || has_begun_undo(procedure))) {}
 
 std::string StepFrame::name() const {
   const StepInfo* const known = info();

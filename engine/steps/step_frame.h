@@ -34,6 +34,8 @@ struct StepFrame {
   /// kNotDue: there is none. A back-off that the step did not ask for does not end it.
   const SteadyTime own_due;
   const bool timed_out;  ///< That wait had passed when the run began.
+  /// An earlier attempt at this step, or at this undo of it, may have had its effect.
+  const bool unsure;
 
   /// The name of the step; its number if the type does not have it.
   [[nodiscard]] std::string name() const;

@@ -80,14 +80,14 @@ void StepRecord::fail(Status error) {
   release_object();
 }
 
-void StepRecord::park(Status error) {
+void StepRecord::park(Status error, bool unsure) {
   const Record& last = frame_.execution.record;
   Transition& next = frame_.commit.next;
   forget_effects();
   next.state = ProcedureState::kFailed;
   next.step = last.step;
   next.attempt = last.attempt;
-  next.unsure = last.unsure;
+  next.unsure = frame_.unsure || unsure;
   next.reported = next.bypassed = false;
   next.parked = true;
   next.undo = UndoChange::kPush;  // the turn is not over

@@ -28,8 +28,8 @@ class StepRecord {
   void sleep_before(std::uint32_t attempt, std::uint32_t failures);
   /// Fails the step for good: its tree is undone.
   void fail(Status error);
-  /// Parks the undo until an operator acts.
-  void park(Status error);
+  /// Parks the undo until an operator acts. `unsure`: this attempt may have had its effect.
+  void park(Status error, bool unsure = false);
   /// park() for an undo, else fail().
   void fail_or_park(Status error);
   /// A forward step has used up its attempts; `after` says which. The procedure stays at that step

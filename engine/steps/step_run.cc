@@ -67,6 +67,7 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
   commit.kind = frame_.undo ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;
   commit.next.begin(execution.record, frame_.now);
   commit.next.undo_is_unfinished = frame_.undo;
+  commit.next.unsure = frame_.unsure;
   commit.next.holds_locks = true;  // the scheduler hands out only procedures that hold their locks
 }
 

@@ -247,6 +247,84 @@ TEST_CASE("later attempts know that an earlier one may have had its effect, over
   CHECK_FALSE(engine.result(id).status.ok());
 }
 
+TEST_CASE("later attempts at an undo know that an earlier one may have had its effect") {
+  const std::uint32_t unsure_at = GENERATE(1, 2, 3);  // the third one parks
+  const bool restart = GENERATE(false, true);
+  CAPTURE(unsure_at, restart);
+  EngineWorld engine;
+  engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0, .undo_attempts = 3};
+  bool mended = false;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [&](JobRun& run) -> std::optional<Outcome> {
+        const std::uint32_t attempt = run.ctx.attempt();
+        CHECK(run.ctx.unsure() == (run.step == 2 && (mended || attempt > unsure_at)));
+        if (run.step != 2 || mended) return usual();
+        if (attempt != unsure_at) return Say::retry("not sent");
+        return Say::unsure(Status(StatusCode::kDeadlineExceeded, "no answer"));
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (int i = 0; i < 3; ++i) engine.advance(1s);
+  REQUIRE(engine.describe(id).parked);
+  if (restart) engine.crash_and_open();
+  mended = true;
+  REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
+  engine.run();
+
+  CHECK(engine.world.journal.count("undo a.2") == 1);
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("an undo that is skipped though it was unsure leaves no doubt about the next one") {
+  EngineWorld engine;
+  engine.retry.undo_attempts = 1;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [&](JobRun& run) -> std::optional<Outcome> {
+        CHECK_FALSE(run.ctx.unsure());
+        if (run.step != 2) return usual();
+        return Say::unsure(Status(StatusCode::kDeadlineExceeded, "no answer"));
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.executor().operate().skip_step(id, kNote).ok());
+  engine.run();
+
+  CHECK(engine.world.journal.count("undo a.1") == 1);
+}
+
+TEST_CASE("an undo does not take the doubt about a step for its own") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0};
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        if (run.step != 2) return usual();
+        if (run.ctx.unsure()) return Say::fail("no");
+        return Say::unsure(Status(StatusCode::kDeadlineExceeded, "no answer"));
+      },
+      .undo = [](JobRun& run) -> std::optional<Outcome> {
+        run.world.journal.note("undo attempt " + std::to_string(run.ctx.attempt()));
+        CHECK_FALSE(run.ctx.unsure());
+        return run.ctx.attempt() == 1 ? std::optional(Say::retry("closed")) : usual();
+      }};
+  engine.open();
+  // Step 2 of this type has no undo, so the first undo is that of step 1.
+  const ProcedureId id =
+      GENERATE(false, true) ? engine.submit<CommittingJob>("a") : engine.submit("a");
+  engine.run();
+  for (int i = 0; i < 4; ++i) {
+    if (restart) engine.crash_and_open();
+    engine.advance(1s);
+  }
+
+  CHECK(engine.world.journal.count("undo attempt 2") >= 1);
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
 TEST_CASE("the code of an error says whether it is transient, ambiguous or permanent") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;

@@ -65,7 +65,7 @@ class StepContext {
   /// 1 for the first attempt at this step; counts durable retries.
   [[nodiscard]] std::uint32_t attempt() const noexcept;
   /// Whether an earlier attempt at this step answered unsure(): it may have had its effect.
-  /// Durable.
+  /// Durable. In an undo, whether an earlier attempt at this undo did.
   [[nodiscard]] bool unsure() const noexcept;
   /// Whether the deadline of the wait before this run caused this run.
   [[nodiscard]] bool timed_out() const noexcept;
