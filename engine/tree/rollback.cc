@@ -216,6 +216,8 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     }
   } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rare->rollback->put_back(execution);
+    // Before it begins again it may have to wait for work of its last attempt.
+    execution.leave_turn();
   } else {  // a wait or a back-off inside the turn
     return wait_in_turn(core, execution, commit, effects);
   }

@@ -274,7 +274,10 @@ void WaitReasons::stopped_by_failure(Execution& head, Execution& execution) {
     finished(execution);
     return;
   }
-  if (!domain.is_undone() || domain.makes_way()) {
+  // The last turn, and the end, wait until no member is in flight.
+  const bool last_waits = domain.is_undone() && domain.rare->rollback->begun_count() == 0 &&
+                          domain.rare->in_flight_inside != 0;
+  if (!domain.is_undone() || domain.makes_way() || last_waits) {
     // If the member has work itself, the others wait for that, and offloaded() adds the reason.
     if (!has_work(execution)) in_flight_around(head);
     return;

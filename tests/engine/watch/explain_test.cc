@@ -332,6 +332,44 @@ TEST_CASE("in a rollback one member has its turn, and the others wait for it") {
   CHECK(undo.attempt == 2);
 }
 
+TEST_CASE("a last undo that is to be tried again waits for the work of its attempt before") {
+  EngineWorld engine;
+  Event begun;
+  ProcedureId id;
+  bool mended = false;
+  std::optional<WaitReason> why;
+  std::string words;
+  const auto work = [&] {
+    begun.set();
+    engine.run();  // the undo parks
+    mended = true;
+    engine.executor().operate().order(id, RepairVerb::kRetryNow, {.who = "ops", .why = "mended"},
+                                      [](const Status& status) { CHECK(status.ok()); });
+    engine.run();
+    why = only_reason(explain(engine.executor(), id), id);
+    words = to_string(explain(engine.executor(), id));
+  };
+  engine.world.scripts["a"] = {.steps = 2,
+                               .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 2) return Say::fail("no");
+                                 return usual();
+                               },
+                               .undo = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 1 || mended) return usual();
+                                 run.ctx.offload(work);
+                                 if (!run.ctx.await(begun)) return Say::wait();
+                                 return Say::fail("stuck");
+                               }};
+  engine.open();
+  id = engine.submit("a");
+  engine.run();
+
+  REQUIRE(why);
+  CHECK(why->kind == Kind::kOffload);
+  CHECK_THAT(words, !ContainsSubstring("has ended"));
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
 namespace {
 
 // Asks once, and fails when it is answered.
