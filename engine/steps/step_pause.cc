@@ -135,8 +135,9 @@ bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
   // If no record says that the step awaits something, a restart waits until the deadline.
   const bool begins_to_await = has_timeout && next.awaits && !last.awaits;
   // The last record says until when the step waits, or backs off; a restart would repeat that.
-  const bool drops_deadline =
-      !frame_.undo && last.state == ProcedureState::kWaitingTimeout && !has_timeout;
+  const bool says_a_time = frame_.undo ? last.deadline.has_value() && !last.awaits
+                                       : last.state == ProcedureState::kWaitingTimeout;
+  const bool drops_deadline = says_a_time && !has_timeout;
   return new_deadline || begins_to_await || gives_locks_back || drops_deadline ||
          next.image.view() != last.image.view() || !effects_.rows.empty();
 }

@@ -74,6 +74,36 @@ TEST_CASE("a timed wait keeps its length wherever the wall clock jumps") {
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
+TEST_CASE("a timed wait that is over is not waited again after a jump and a restart") {
+  const bool in_undo = GENERATE(false, true);
+  EngineWorld engine;
+  bool is_over = false;
+  int runs = 0;
+  const auto wait = [&](JobRun& run) -> std::optional<Outcome> {
+    ++runs;
+    is_over = is_over || run.ctx.timed_out();
+    if (!is_over) return Say::wait_for(1h);
+    const auto* answer = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return answer == nullptr ? std::optional(Say::wait()) : usual();
+  };
+  engine.world.scripts["a"] = {.steps = 1, .run = wait};
+  if (in_undo) {
+    engine.world.scripts["a"] = {
+        .run = [](JobRun&) { return std::optional(Say::fail("to be undone")); }, .undo = wait};
+  }
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  engine.advance(1h);
+  REQUIRE(is_over);
+  engine.clock->jump_wall(-3h);
+  runs = 0;
+  engine.crash_and_open();
+  engine.run();
+
+  CHECK(runs == 1);
+}
+
 TEST_CASE("a wall clock that is set back and repeated restarts keep no wait alive") {
   const int at = GENERATE(0, 1, 3, 5);
   const bool records = GENERATE(false, true);
