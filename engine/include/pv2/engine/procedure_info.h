@@ -135,8 +135,10 @@ struct RunningProcedure {
 struct TypeCounts {
   std::string type;
   std::uint64_t submitted = 0;  ///< Submitted or spawned, and durable.
-  std::uint64_t succeeded = 0;  ///< Counted once each, when their tree has ended.
-  std::uint64_t undone = 0;     ///< Counted once each, too, even if they never began.
+  /// Counted once each, when no rollback can concern them any more: when their tree has ended, or
+  /// before that if they had nothing to undo.
+  std::uint64_t succeeded = 0;
+  std::uint64_t undone = 0;  ///< Counted once each, too, even if they never began.
 };
 
 }  // namespace pv2

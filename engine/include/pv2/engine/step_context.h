@@ -39,7 +39,9 @@ namespace pv2 {
 class Procedure;
 class StepRun;  // the engine's side of one run of a step
 
-/// How one child ended.
+/// How one child ended. An undo also sees what the rollback has done since: a child that was undone
+/// is kRolledBack, and its result is gone; another one is kFailed and has its result, unless it is
+/// final on success and stays as it is. A child of which nothing is to be undone may be missing.
 struct ChildOutcome {
   ProcedureId id;
   std::string_view type;  ///< Valid during the step.
@@ -81,7 +83,7 @@ class StepContext {
   /// children that the step spawned have finished. When a child fails, the whole tree is undone,
   /// unless `on_failure` says that the failure is only reported. `undo_order` says whether the
   /// child may be undone at the same time as its siblings. A child too many (limits.h), or of a
-  /// type that is not registered, throws, and the step fails, whatever it answers.
+  /// type that is not registered, throws, and the step fails, whatever it answers. Not in an undo.
   template <class P>
   void spawn(P child, SpawnOptions options = {}) {
     spawn_erased(P::kType, std::make_unique<P>(std::move(child)), options);
