@@ -65,6 +65,7 @@ void StepRecord::fail(Status error) {
   next.set_error(bounded(std::move(error)));
   next.attempt = 1;
   next.step = frame_.step;  // an operator may order a retry of this step
+  next.unsure = frame_.unsure;
   next.requeue = false;
   next.visits = last.visits;
   next.set_result({});

@@ -277,6 +277,32 @@ TEST_CASE("later attempts at an undo know that an earlier one may have had its e
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }
 
+TEST_CASE("a step whose record is too large still knows that an attempt may have had its effect") {
+  EngineWorld engine;
+  engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0};
+  engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
+  bool mended = false;
+  engine.world.scripts["a"] = {.steps = 4, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 4) return usual();
+                                 CHECK(run.ctx.unsure() == (mended || run.ctx.attempt() == 2));
+                                 if (run.ctx.attempt() == 1 && !mended) {
+                                   return Say::unsure(Status(StatusCode::kUnavailable, "cut"));
+                                 }
+                                 if (!mended) run.note = std::string(60 << 10, 'x');
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("a");
+  engine.run();
+  engine.advance(1s);
+  REQUIRE(engine.describe(id).parked);
+  mended = true;
+  REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
+  engine.run();
+
+  CHECK(engine.result(id).status.to_string() == "OK");
+}
+
 TEST_CASE("an undo that is skipped though it was unsure leaves no doubt about the next one") {
   EngineWorld engine;
   engine.retry.undo_attempts = 1;
