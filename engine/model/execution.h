@@ -114,13 +114,24 @@ struct Wait {
   std::uint32_t without_object = 0;
 };
 
+/// What becomes of the locks of a member when an undo turn of it is over.
+enum class LocksAfterTurn : std::uint8_t {
+  kKept,       ///< Until nothing below it is left to undo: it has them for the operation.
+  kIfAtOnce,   ///< Its next turn comes at once: they are kept unless somebody waits for them.
+  kGivenBack,  ///< Its next turn takes them again.
+};
+
 /// The undo turns of a member of a domain that is being undone.
 struct Turn {
-  std::uint32_t step = 0;                ///< The step whose turn has begun; 0: none.
-  bool takes_locks = false;              ///< A turn has begun that only takes its locks.
-  std::uint32_t left = 0;                ///< How many turns it has left, this one included.
-  bool leads = false;                    ///< It is the head of the domain that is being undone.
-  bool ends_domain = false;              ///< This turn is the last one of the domain.
+  std::uint32_t step = 0;    ///< The step whose turn has begun; 0: none.
+  bool takes_locks = false;  ///< A turn has begun that only takes its locks.
+  std::uint32_t left = 0;    ///< How many turns it has left, this one included.
+  bool leads = false;        ///< It is the head of the domain that is being undone.
+  bool ends_domain = false;  ///< This turn is the last one of the domain.
+  LocksAfterTurn locks_after = LocksAfterTurn::kKept;
+  bool is_ahead = false;  ///< It may hold its locks for an undo that is known not to be called yet.
+  /// It does not have its locks for the operation, but its descendants have worked under them.
+  bool keeps_for_descendants = false;
   std::unique_ptr<StoppedStep> stopped;  ///< Set: its newest turn undoes an unrecorded step.
 };
 

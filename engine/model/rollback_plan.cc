@@ -342,6 +342,11 @@ const UndoTurn* RollbackPlan::last() const {
   return left_ == 1 ? &items_[newest_.begin()->second].turn : nullptr;
 }
 
+bool RollbackPlan::goes_on_with(const Execution& member) const {
+  const Item& item = items_[newest_.at(member.id)];
+  return item.older != kNone && items_[item.older].turn.execution == &member;
+}
+
 const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const auto at = newest_.find(member.id);
   return at != newest_.end() ? &items_[at->second].turn : nullptr;

@@ -61,6 +61,12 @@ struct UndoLocks {
   std::vector<Execution*> keepers{};
   /// Keys with a limit: those who share one may keep each other out.
   std::set<ResourceKey> limited{};
+  /// Those that hold their locks, per step or per visit, for what their newest turn undoes, and
+  /// give them back after it.
+  std::vector<Execution*> holders_at_first{};
+  /// Those that have held their locks since before their first step, and keep them as `holders` do.
+  /// Nobody else of the tree has used these locks since, so nobody waits for them.
+  std::vector<Execution*> never_gave_back{};
   bool is_one_needed = false;  ///< The undo of a member has to take locks first.
 };
 
@@ -101,6 +107,8 @@ class RollbackPlan {
   [[nodiscard]] std::size_t begun_count() const noexcept { return begun_.size(); }
   /// The only turn that is left, or nullptr.
   [[nodiscard]] const UndoTurn* last() const;
+  /// Whether the turn of `member` that has begun is followed in its lane by another of its turns.
+  [[nodiscard]] bool goes_on_with(const Execution& member) const;
   /// The newest turn of `member`, or nullptr.
   [[nodiscard]] const UndoTurn* newest_of(const Execution& member) const;
 

@@ -35,10 +35,11 @@ namespace pv2 {
 /// Guarded by the state mutex. While `is_outside`, it belongs to the thread that sorts for it.
 struct TreeWork {
   enum class Kind : std::uint8_t { kStop, kPlan, kTurns, kEnd };
-  /// The stages of a plan: kSurvey learns what has to be known of all members; kNames and kNamed
+  /// The stages of a plan: kSurvey learns what has to be known of all members; kGiveBack gives back
+  /// locks that no undo needs, after which the plan begins again; kNames and kNamed
   /// find the interrupted members, if these have to be recorded first; kTurns collects the turns;
   /// kSort and kSorted make the plan of them, and give back locks that cover no turn.
-  enum class Stage : std::uint8_t { kSurvey, kNames, kNamed, kTurns, kSort, kSorted };
+  enum class Stage : std::uint8_t { kSurvey, kGiveBack, kNames, kNamed, kTurns, kSort, kSorted };
 
   TreeWork(Kind what, Execution& domain) : kind(what), head(domain), cursor(domain), at(&domain) {}
 
@@ -53,6 +54,8 @@ struct TreeWork {
   const Execution* beyond = nullptr;  ///< A member that can be neither finished nor undone.
   const Execution* parked = nullptr;  ///< The first member that is parked in its undo.
   std::uint32_t parked_undos = 0;     ///< How many members are parked in their undo.
+  /// Members that hold locks per step or per visit for nothing, in the order of the walk.
+  std::vector<Execution*> to_give_back;
   /// Members whose record allows that they were in the middle of a step, and whether they were.
   std::vector<InterruptedMembers::Candidate> candidates;
   bool misleads = false;   ///< A candidate was not interrupted: a restart would guess wrong.

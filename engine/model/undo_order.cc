@@ -34,15 +34,12 @@ class HoldersFirst {
         turns_(turns),
         limited_(locks.limited),
         takers_(locks.takers.begin(), locks.takers.end()),
-        below_(locks.holders.size()),
+        never_gave_back_(locks.never_gave_back.begin(), locks.never_gave_back.end()),
+        below_(locks.holders.size() + locks.holders_at_first.size()),
         taken_(turns.size()) {
     for (std::size_t i = 0; i < locks.holders.size(); ++i) holders_.emplace(locks.holders[i], i);
     for (std::size_t i = 0; i < locks.holders.size(); ++i) {
-      const EntryLocks& held = locks.holders[i]->locks();
-      for (std::size_t at = 0; at < held.size(); ++at) {
-        Held& by = held_[&held.key(at)];
-        (excludes(held, at) ? by.exclusive : by.shared).push_back(i);
-      }
+      note_held(*locks.holders[i], i);
       const std::size_t above = holder_around(locks.holders[i]->parent_execution());
       if (above != kNone) below_[above].holders.push_back(i);
     }
@@ -50,6 +47,7 @@ class HoldersFirst {
       const std::size_t above = holder_around(turns[i].execution);
       if (above != kNone) below_[above].turns.push_back(i);
     }
+    note_held_at_first(locks.holders_at_first);
   }
 
   std::vector<UndoTurn> order() {
@@ -64,9 +62,8 @@ class HoldersFirst {
       }
       Looks::one();
       const std::size_t turn = lists.back().back();
-      Execution& member = *turns_[turn].execution;
-      if (!taken_[turn] && asked_.insert(&member).second) {
-        const std::vector<std::size_t> in_the_way = take_holders_in_the_way(member);
+      if (!taken_[turn]) {
+        const std::vector<std::size_t> in_the_way = take_holders_in_the_way(turn);
         for (const std::size_t holder : in_the_way) lists.push_back(turns_below(holder));
         if (!in_the_way.empty()) continue;
       }
@@ -97,6 +94,30 @@ class HoldersFirst {
     bool is_empty = false;  ///< All of it was taken.
   };
 
+  void note_held(const Execution& holder, std::size_t number) {
+    const EntryLocks& held = holder.locks();
+    for (std::size_t at = 0; at < held.size(); ++at) {
+      Held& by = held_[&held.key(at)];
+      (excludes(held, at) ? by.exclusive : by.shared).push_back(number);
+    }
+  }
+  /// Of a member that gives its locks back after its newest turn, only that one is in the way.
+  void note_held_at_first(const std::vector<Execution*>& members) {
+    std::unordered_map<const Execution*, std::size_t> numbers;
+    for (const Execution* const member : members) {
+      const std::size_t number = holders_.size() + numbers.size();
+      numbers.emplace(member, number);
+      note_held(*member, number);
+    }
+    for (std::size_t i = turns_.size(); i-- > 0 && !numbers.empty();) {
+      const auto at = numbers.find(turns_[i].execution);
+      if (at == numbers.end()) continue;
+      below_[at->second].turns.push_back(i);
+      held_at_.insert(i);
+      numbers.erase(at);
+    }
+  }
+
   /// `member`, if it is a holder, or its nearest ancestor that is one.
   std::size_t holder_around(const Execution* member) {
     std::vector<const Execution*> path;
@@ -122,11 +143,14 @@ class HoldersFirst {
            (!limited_.empty() && limited_.contains(locks.key(at)));
   }
 
-  /// Returns the holders that `member` waits for, itself or because an ancestor takes its locks
+  /// Returns the holders that the turn waits for, because its member or an ancestor takes its locks
   /// first, as far as they were not brought forward yet.
-  std::vector<std::size_t> take_holders_in_the_way(const Execution& member) {
+  std::vector<std::size_t> take_holders_in_the_way(std::size_t turn) {
     std::vector<std::size_t> found;
-    if (!holders_.contains(&member)) take_holders_of_keys(member, found);
+    const Execution& member = *turns_[turn].execution;
+    const bool holds =
+        holders_.contains(&member) || never_gave_back_.contains(&member) || held_at_.contains(turn);
+    if (!holds && asked_.insert(&member).second) take_holders_of_keys(member, found);
     for (const Execution* at = &member; at != &head_;) {
       at = at->parent_execution();
       if (!passed_.insert(at).second) break;
@@ -186,6 +210,7 @@ class HoldersFirst {
   [[nodiscard]] bool has_locks(const Execution& member) const {
     if (member.locks().empty()) return false;
     if (holders_.contains(&member) || takers_.contains(&member)) return true;
+    if (never_gave_back_.contains(&member)) return true;
     // Those above the head have not ended, and have what they hold for the operation.
     return member.id < head_.id && member.locks().scope() == LockScope::kOperation;
   }
@@ -215,12 +240,14 @@ class HoldersFirst {
   const std::vector<UndoTurn>& turns_;
   const std::set<ResourceKey>& limited_;
   const std::unordered_set<const Execution*> takers_;
+  const std::unordered_set<const Execution*> never_gave_back_;
   std::unordered_map<const Execution*, std::size_t> holders_;
   std::vector<Below> below_;
   std::vector<bool> taken_;                                        // which turns are in order
   std::map<const ResourceKey*, Held, ByName> held_;                // by those who were not brought
   std::unordered_map<const Execution*, std::size_t> around_;       // what holder_around() has found
   std::unordered_map<const Execution*, const Execution*> covers_;  // what cover_of() has found
+  std::unordered_set<std::size_t> held_at_;                        // turns whose member holds
   std::unordered_set<const Execution*> asked_;                     // whose locks were looked at
   std::unordered_set<const Execution*> passed_;  // whose ancestors were looked at, too
 };
@@ -230,9 +257,12 @@ class HoldersFirst {
 void forget_takers_above_holders(const Execution& head, UndoLocks& locks) {
   if (locks.takers.empty()) return;
   std::unordered_set<const Execution*> passed{head.parent_execution()};
-  for (const Execution* const holder : locks.holders) {
-    for (const Execution* at = holder; passed.insert(at).second; at = at->parent_execution()) {
-      Looks::one();
+  for (const auto* const holders :
+       {&locks.holders, &locks.holders_at_first, &locks.never_gave_back}) {
+    for (const Execution* const holder : *holders) {
+      for (const Execution* at = holder; passed.insert(at).second; at = at->parent_execution()) {
+        Looks::one();
+      }
     }
   }
   std::erase_if(locks.takers, [&](const Execution* taker) { return passed.contains(taker); });
@@ -241,7 +271,8 @@ void forget_takers_above_holders(const Execution& head, UndoLocks& locks) {
 std::vector<UndoTurn> in_undo_order(const Execution& head, std::vector<UndoTurn> turns,
                                     const UndoLocks& locks) {
   std::sort(turns.begin(), turns.end(), is_older);
-  return locks.holders.empty() ? turns : HoldersFirst(head, turns, locks).order();
+  if (locks.holders.empty() && locks.holders_at_first.empty()) return turns;
+  return HoldersFirst(head, turns, locks).order();
 }
 
 }  // namespace pv2

@@ -14,6 +14,10 @@
 // the turns of m, and those of its descendants, come right before B1. If they need a lock that b,
 // or a member above it, holds until B1 is undone, no order helps; the deadlock is found like any
 // other.
+//
+// That is so if m has k for the operation. If it has k per step or per visit, only what it has half
+// done was done under the present grant, and b may have used k between the older steps of m. So
+// only the newest turn of m comes before B1, and m gives k back after it.
 
 #pragma once
 

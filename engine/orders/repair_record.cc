@@ -93,6 +93,8 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   next.step = 0;
   if (turn.takes_locks) return commit;  // it goes on without them
   next.undo = UndoChange::kPop;
+  const bool for_operation = member.locks().scope() == LockScope::kOperation;
+  if (!for_operation && !turn.keeps_for_descendants) next.holds_locks = false;
   if (turn.left > 1) return commit;
   const bool ends = !turn.leads || turn.ends_domain;
   if (ends) next.state = ProcedureState::kRolledBack;

@@ -244,17 +244,27 @@ void StepDecision::undone() {
   next.attempt = 1;
   next.unsure = false;
   next.step = 0;
+  next.holds_locks = keeps_locks_after(turn);
   if (turn.left == 1) end_turns();
   record_.release_object();
 }
 
+bool StepDecision::keeps_locks_after(const Turn& turn) const {
+  if (turn.locks_after != LocksAfterTurn::kIfAtOnce) {
+    return turn.locks_after == LocksAfterTurn::kKept;
+  }
+  return !frame_.core.scheduler.contended(frame_.execution);
+}
+
 // The last turn of this procedure is over: it is rolled back. Only the head of the domain keeps its
-// state and its locks until no member of the domain has anything left to undo.
+// state, and what it holds for the operation, until no member of the domain has anything left to
+// undo.
 void StepDecision::end_turns() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  next.holds_locks = execution.turn().leads && !execution.turn().ends_domain;
-  next.state = next.holds_locks ? ProcedureState::kFailed : ProcedureState::kRolledBack;
+  const bool stays = execution.turn().leads && !execution.turn().ends_domain;
+  next.holds_locks = next.holds_locks && stays;
+  next.state = stays ? ProcedureState::kFailed : ProcedureState::kRolledBack;
   if (!execution.turn().ends_domain) return;
   next.set_error(execution.domain.rare->cause);
   next.bypassed = execution.record.sent_back;

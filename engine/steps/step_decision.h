@@ -43,6 +43,7 @@ class StepDecision {
   void decide_undo(Outcome& outcome);
   [[nodiscard]] Status why_no_undo() const;
   void undone();
+  [[nodiscard]] bool keeps_locks_after(const Turn& turn) const;
   void end_turns();
   void retry_undo(const Outcome& outcome);
 

@@ -79,6 +79,7 @@ Status StepRun::run() {
     return Status();
   }
   frame_.execution.started = true;
+  if (frame_.undo) frame_.execution.edit_turn().is_ahead = false;
   decision_.decide(call_user_code());
   if (!frame_.commit.needs_record) return Status();
   record_.write();

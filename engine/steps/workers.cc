@@ -47,6 +47,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
         HistoryEntry{0, same.attempt, Outcome::Kind::kUndone, same.updated, /*undo=*/true};
   }
   if (execution.turn_step() != 0) {  // its undo has yet to run
+    same.step = 0;
     same.undo = UndoChange::kPush;
     same.undo_is_unfinished = true;
   }

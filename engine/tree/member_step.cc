@@ -115,13 +115,28 @@ bool has_given_up(Execution& member) {
 
 bool has_begun_undo(const Execution& member) {
   if (member.record.state != ProcedureState::kFailed || member.record.undo.empty()) return false;
-  if (member.record.history.size() == 0) return member.record.parked;
-  const HistoryEntry last = member.record.history.at(member.record.history.size() - 1);
-  if (last.is_of_locks()) return false;
-  if (member.record.parked) return true;
-  const bool is_over =
-      last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
-  return last.undo && !is_over;
+  const History& history = member.record.history;
+  for (std::size_t i = history.size(); i-- > 0;) {
+    const HistoryEntry last = history.at(i);
+    if (is_order(last.outcome) && last.outcome != Outcome::Kind::kSkipped) continue;
+    const bool is_over =
+        last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
+    return last.undo && !last.is_of_locks() && !is_over;
+  }
+  return history.size() == History::kCapacity;
+}
+
+bool is_half_done(const Execution& member) {
+  if (has_begun_undo(member) || was_left_in_the_middle(member)) return true;
+  const Record& record = member.record;
+  if (record.state == ProcedureState::kFailed && record.step == 0) {
+    // It has taken its locks for an undo, which the life before may have called.
+    return record.holds_locks && !member.turn().is_ahead;
+  }
+  if (record.undo.empty() || record.undo.back().step != record.step) return false;
+  const bool failed_in_it = record.state == ProcedureState::kFailed &&
+                            record.failure() != nullptr && !record.failure()->error.ok();
+  return failed_in_it || member.started;  // it repeats the step, whose undo is recorded once
 }
 
 bool has_failed_itself(const Execution& member) {

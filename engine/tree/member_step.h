@@ -68,6 +68,10 @@ namespace pv2 {
 /// record yet is not found: a restart would not know of it either.
 [[nodiscard]] bool has_begun_undo(const Execution& member);
 
+/// Whether a step of `member`, or its undo, was begun or has failed, and is the first to be undone.
+/// It was done under the locks that the member holds now, if it holds them per step or per visit.
+[[nodiscard]] bool is_half_done(const Execution& member);
+
 /// Whether the record of `member` says that it has failed or was undone, or its inbox has an abort.
 [[nodiscard]] bool has_failed_itself(const Execution& member);
 

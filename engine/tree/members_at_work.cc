@@ -51,14 +51,20 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
     same.history = HistoryEntry{execution.record.step, execution.record.attempt,
                                 Outcome::Kind::kWait, same.updated};
   }
-  if (execution.record.failure() != nullptr) same.set_error(execution.record.failure()->shown());
+  const Failure* const failure = execution.record.failure();
+  if (failure == nullptr) return same;
+  if (execution.record.state == ProcedureState::kFailed && !execution.record.parked) {
+    same.set_error(failure->error);
+    same.set_undo_error(failure->undo);
+  } else {
+    same.set_error(failure->shown());
+  }
   return same;
 }
 
-// Commits a record that gives the locks back. The procedure is in flight until the record is
-// published; then it goes on waiting (gave_back() in step_published.cc).
-void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
+}  // namespace
+
+void give_back_locks(EngineCore& core, Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has at most one record on the way");
   PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
              "locks that are given back are in the record, and no work needs them");
@@ -72,6 +78,8 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   enter_flight(execution);
   effects.commits.push_back(*commit.release());
 }
+
+namespace {
 
 // Counts down the members with work that the order in `head` waits for. After the last one the
 // order is handed on to be published.

@@ -55,6 +55,11 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 [[nodiscard]] bool gives_back_kept_locks(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// Commits a record that gives the locks of `execution` back. It is in flight until the record is
+/// published; then it goes on waiting, or stands still if its domain is stopped.
+void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// `last_order`, an order that ends everything under its head, is durable. True: a member under the
 /// head has work outstanding, and the head keeps the order, to be published when that work has
 /// ended. Called under the state mutex.

@@ -37,6 +37,14 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
   core.report_wait(member, scope, WaitLink::Why::kTurn);
 }
 
+// What a member holds per step or per visit it gives back after the undo of a step, as it did after
+// the step: others may need it before the next turn of the member.
+LocksAfterTurn locks_after_turn(const Execution& member, const RollbackPlan& rollback) {
+  if (member.locks().scope() == LockScope::kOperation) return LocksAfterTurn::kKept;
+  if (member.turn().keeps_for_descendants) return LocksAfterTurn::kKept;
+  return rollback.goes_on_with(member) ? LocksAfterTurn::kIfAtOnce : LocksAfterTurn::kGivenBack;
+}
+
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& member = *turn.execution;
@@ -50,6 +58,7 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   of_member.takes_locks = turn.kind == UndoTurn::Kind::kFirst;
   of_member.leads = &member == &head;
   of_member.ends_domain = of_member.leads && head.domain.rare->rollback->left() == 1;
+  of_member.locks_after = locks_after_turn(member, *head.domain.rare->rollback);
   core.end_reported_wait(member);
   if (member.record.parked) {  // older turns of its lane wait for the operator too
     (void)gives_back_kept_locks(core, member, effects);
@@ -152,12 +161,15 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   Turn& turn = execution.edit_turn();
   if (!turn.takes_locks) turn.stopped.reset();  // an interrupted step is the newest one
   execution.leave_turn();
+  turn.is_ahead = true;
   PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");
   --turn.left;
   head.domain.rare->rollback->end(execution);
-  if (turn.left == 0 && &execution != &head) {
+  const bool gives_back = !execution.record.holds_locks && execution.holds_locks();
+  if ((turn.left == 0 && &execution != &head) || gives_back) {
     core.settle(execution, Disposition::kParkUnlock);
   }
+  if (turn.left != 0 && gives_back) core.flush();  // before its next turn is queued
 }
 
 // An undo of `execution` that had not got its locks was skipped. If something below it is to be

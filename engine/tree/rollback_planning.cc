@@ -220,19 +220,32 @@ bool goes_on_without_locks(const Execution& member) {
   return last.is_of_locks() && last.outcome == Outcome::Kind::kSkipped;
 }
 
-// Notes what has to be known of the locks of `member`, whose turns are planned.
-void note_locks(TreeWork& work, Execution& member) {
+// Notes what has to be known of the locks of `member`, whose turns are planned. `had_failed` says
+// whether it had failed before that.
+void note_locks(TreeWork& work, Execution& member, bool had_failed) {
   if (member.record.state != ProcedureState::kFailed || member.locks().empty()) return;
   UndoLocks& locks = work.locks;
-  const bool is_head = &member == &work.head;  // it keeps its locks until the domain is over
+  const bool for_operation = member.locks().scope() == LockScope::kOperation;
+  const bool is_head = &member == &work.head;
   const bool keeps = keeps_for_descendants(member);
   const bool holds = member.holds_locks();
   const bool has_steps = has_steps_to_undo(member);
+  if (!for_operation && (keeps || member.rare_of_run.is_made())) {
+    member.edit_turn().keeps_for_descendants = keeps;
+  }
   if (keeps && !is_head) locks.keepers.push_back(&member);
   if (keeps && !holds && !goes_on_without_locks(member)) locks.takers.push_back(&member);
-  if (holds && (has_steps || keeps || is_head)) locks.holders.push_back(&member);
+  // The head keeps what it has for the operation until the domain is over.
+  if (holds && (keeps || (for_operation && (has_steps || is_head)))) {
+    const bool took_again = had_failed && member.record.step == 0;
+    (took_again || !for_operation ? locks.holders : locks.never_gave_back).push_back(&member);
+  } else if (holds && has_steps) {
+    locks.holders_at_first.push_back(&member);
+  }
   if (!is_head && is_idle_holder(member)) work.idle_holders.push_back(&member);
-  locks.is_one_needed = locks.is_one_needed || (!holds && (has_steps || keeps));
+  const bool takes_again = !for_operation && member.turn().left > 1;
+  locks.is_one_needed =
+      locks.is_one_needed || (!holds && (has_steps || keeps)) || (holds && takes_again);
 }
 
 // The plan has added first and last turns: counts each with the other turns of its member, as far
@@ -261,6 +274,34 @@ void give_back_idle_locks(EngineCore& core, TreeWork& work, Effects& effects)
   }
 }
 
+// Whether `member` holds locks per step or per visit, and neither something half done nor a
+// descendant needs them: its next step had not begun, or has nothing to undo. What it did before
+// under these locks it may have done long ago, and others may have taken the same locks since.
+bool holds_for_nothing(const TreeWork& work, const Execution& member) {
+  if (member.locks().empty() || member.locks().scope() == LockScope::kOperation) return false;
+  const bool is_undone = member.is_undone_with_its_tree() &&
+                         member.record.state != ProcedureState::kRolledBack &&
+                         (&member == &work.head || !member.record.undo.empty());
+  return is_undone && member.record.holds_locks && member.holds_locks() &&
+         !keeps_for_descendants(member) && !is_half_done(member);
+}
+
+// Gives back the locks of the members that hold them for nothing, those at the bottom first. The
+// plan begins again when the last of these records is published: until then it would meet members
+// in flight.
+void give_back_before_plan(EngineCore& core, TreeWork& work, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  std::vector<Execution*>& members = work.to_give_back;
+  while (core.looks.have_room() && members.size() > 1) {
+    Looks::one();
+    give_back_locks(core, *members.back(), effects);
+    members.pop_back();
+  }
+  if (members.size() > 1) return;
+  const auto over = take_off(work);
+  give_back_locks(core, *members.back(), effects);
+}
+
 // Notes what the plan has to know of `member`. If `member` is the head of a domain within, drops
 // that domain's plan: the new plan replaces it, as after a restart.
 void survey(TreeWork& work, Execution& member, Effects& effects) {
@@ -269,6 +310,7 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
   }
+  if (holds_for_nothing(work, member)) work.to_give_back.push_back(&member);
   if (work.head.record.interrupted() == nullptr) note_interruption(work, member);
   const Failure* const failure = failure_within(member, work.head);
   const bool first =
@@ -301,9 +343,10 @@ void plan(TreeWork& work, Execution& member) {
   PV2_ASSERT(failing_domain(member) == &head, "a planned member is in the domain that failed");
   // It may have the result of a done() that waited for children; the procedure has failed instead.
   if (&member == &head) head.record.set_result({});
+  const bool had_failed = member.record.state == ProcedureState::kFailed;
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside() != nullptr;
-  note_locks(work, member);
+  note_locks(work, member, had_failed);
 }
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -322,8 +365,11 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
 
 // All members were planned: notes the rest of what decides in which order locks are taken.
 void note_limits(EngineCore& core, UndoLocks& locks) PV2_REQUIRES(core.state_mutex) {
-  if (!locks.is_one_needed) locks.holders.clear();
-  if (locks.holders.empty()) return;
+  if (!locks.is_one_needed) {
+    locks.holders.clear();
+    locks.holders_at_first.clear();
+  }
+  if (locks.holders.empty() && locks.holders_at_first.empty()) return;
   for (const auto& [key, limit] : core.state.limits) locks.limited.insert(key);
 }
 
@@ -341,8 +387,9 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     while (Execution* const member = next_to_visit(core, work)) survey(work, *member, effects);
     if (work.cursor.at() != nullptr) return;
     if (!surveyed(core, work, effects)) return void(take_off(work));
-    work.stage = Stage::kNames;
+    work.stage = work.to_give_back.empty() ? Stage::kNames : Stage::kGiveBack;
   }
+  if (work.stage == Stage::kGiveBack) return give_back_before_plan(core, work, effects);
   if (work.stage == Stage::kNames && misleads_a_restart(work)) {
     if (work.candidates.size() > kSortedAtOnce) return leave_to_sort(work, effects);
     sort_collected(work);
@@ -365,7 +412,8 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) {
     // long, so it is done outside of the mutex.
     note_limits(core, work.locks);
     const bool is_much = work.turns.size() > kSortedAtOnce || work.has_branches ||
-                         !work.locks.keepers.empty() || !work.locks.holders.empty();
+                         !work.locks.keepers.empty() || !work.locks.holders.empty() ||
+                         !work.locks.holders_at_first.empty();
     if (is_much) return leave_to_sort(work, effects);
     sort_collected(work);
   }

@@ -121,6 +121,7 @@ void gave_back(EngineCore& core, Execution& execution, Effects& effects)
 void granted(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (execution.takes_locks()) return locks_taken(core, execution, effects);
+  if (execution.has_turn()) execution.edit_turn().is_ahead = true;
   core.queue(execution, Disposition::kFront);
 }
 

@@ -144,7 +144,10 @@ void add_state(const Execution& execution, FieldList& fields) {
   fields.add("step", std::to_string(record.step));
   fields.by_tree("attempt", std::to_string(record.attempt));
   fields.add("visits", std::to_string(record.visits));
-  fields.add("holds its locks", words(record.holds_locks));
+  // A restart that plans a rollback gives back what is held per step or per visit for nothing.
+  const bool for_operation = execution.locks().scope() == LockScope::kOperation;
+  (fields.*(for_operation ? &FieldList::add : &FieldList::by_tree))("holds its locks",
+                                                                    words(record.holds_locks));
   fields.add("past its point of no return", words(record.no_return));
   fields.by_tree("parked", words(record.parked));
   fields.by_wait("awaits beside its deadline", record.deadline ? words(record.awaits) : "");

@@ -347,6 +347,37 @@ TEST_CASE(
   CHECK(undone(in_undo_order(root, turns, locks)) == expected);
 }
 
+TEST_CASE("of who holds its locks for its newest turn only that turn comes before newer ones") {
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& per_step = add(members, &root, {"k"});
+  Execution& between = add(members, &root, {"k"});
+  Execution& holder = add(members, &root, {"h"});
+  Execution& needs = add(members, &root, {"h"});
+  Execution& below = add(members, &holder, {"k"});
+  const std::vector<UndoTurn> turns{turn(per_step, 1), turn(between, 2),  turn(holder, 3),
+                                    turn(below, 4),    turn(per_step, 5), turn(needs, 6)};
+  const UndoLocks locks{.holders = {&holder}, .holders_at_first = {&per_step}};
+
+  // "needs" waits for what is left of the holder, and that for the newest step of "per_step".
+  CHECK(undone(in_undo_order(root, turns, locks)) ==
+        Turns{{2, 5}, {6, 4}, {4, 3}, {5, 6}, {3, 2}, {2, 1}});
+}
+
+TEST_CASE("nobody waits for who has held its locks since before its first step") {
+  Members members;
+  Execution& root = add(members, nullptr);
+  Execution& steady = add(members, &root, {"k"}, LockMode::kShared);
+  Execution& other = add(members, &root, {"k"}, LockMode::kShared);
+  const std::vector<UndoTurn> turns{turn(steady, 1), turn(other, 2)};
+  const ResourceKey k{ResourceClass::kHostFirst, "k"};
+
+  CHECK(undone(in_undo_order(root, turns, {.limited = {k}, .never_gave_back = {&steady}})) ==
+        Turns{{3, 2}, {2, 1}});
+  CHECK(undone(in_undo_order(root, turns, {.holders = {&steady}, .limited = {k}})) ==
+        Turns{{2, 1}, {3, 2}});
+}
+
 TEST_CASE("who shares a key that has a limit comes before who shares it, too") {
   Members members;
   Execution& root = add(members, nullptr);
