@@ -135,7 +135,7 @@ struct Story {
   }
 };
 
-using Effects = std::vector<std::string>;
+using ShopEffects = std::vector<std::string>;
 
 }  // namespace
 
@@ -173,7 +173,7 @@ TEST_CASE("the life of a procedure from submit to its result") {
 
   // [region first_step]
   const ProcedureInfo info = *executor->inspect().describe(id);
-  CHECK(shop.effects == Effects{"reserve o-42"});
+  CHECK(shop.effects == ShopEffects{"reserve o-42"});
   CHECK(info.state == ProcedureState::kRunnable);
   CHECK(info.step_name == "CHARGE");  // the one to come
   CHECK(info.holds_locks);
@@ -225,14 +225,14 @@ TEST_CASE("a process that dies in the middle of a step runs that step again") {
   // [region crash]
   const ProcedureId id = story.executor->submit(PlaceOrder(shop, "o-43"))->id;
   story.executor->run_until_idle();
-  CHECK(shop.effects == Effects{"reserve o-43", "charge o-43"});  // CHARGE waits for the bank
+  CHECK(shop.effects == ShopEffects{"reserve o-43", "charge o-43"});  // CHARGE waits for the bank
 
   story.crash();
   CHECK(story.executor->inspect().describe(id)->step_name == "CHARGE");
   CHECK(story.executor->inspect().describe(id)->holds_locks);
 
   story.executor->run_until_idle();  // CHARGE again, under the same key: the bank does not
-  CHECK(shop.effects == Effects{"reserve o-43", "charge o-43"});
+  CHECK(shop.effects == ShopEffects{"reserve o-43", "charge o-43"});
 
   (*shop.bank)(std::string("receipt 8"));
   story.executor->run_until_idle();
@@ -255,6 +255,6 @@ TEST_CASE("a procedure that fails is undone from its last step to its first") {
   const ProcedureResult result = *story.executor->wait(id);
   CHECK(result.state == ProcedureState::kRolledBack);
   CHECK(result.status.message() == "no carrier");
-  CHECK(shop.effects == Effects{"reserve o-44", "charge o-44", "refund o-44", "release o-44"});
+  CHECK(shop.effects == ShopEffects{"reserve o-44", "charge o-44", "refund o-44", "release o-44"});
   // [/region]
 }
